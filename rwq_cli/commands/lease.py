@@ -1,11 +1,11 @@
 """`rwq lease`: lease items, the next ones or by ID."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from math import inf
 from random import shuffle
 from time import time
-from typing import Annotated, Any
+from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
@@ -105,71 +105,50 @@ def lease(
     environment, wants_data = settings.environment, settings.output is not OutputFormat.IDS
     # What is leased is printed.
     environment.interrupted = ""
-    write = partial(_write, settings, number=len(ids) if ids else number or 1, dry_run=dry_run)
-    if ids:
-        if number is not None or wait or timeout_s is not None or fair:
-            raise InvalidArgument(
-                "--id cannot be used with -n, --wait, --timeout or --fair", "drop the other options"
-            )
-        queue, refused = open_queue(settings), list[str]()
-
-        def leased() -> Iterator[Item]:
-            attempts = lease_ids(queue, ids, lease_s=lease_s, data=wants_data, dry_run=dry_run)
-            for attempt in attempts:
-                if attempt.is_leased:
-                    yield attempt.item
-                else:
-                    lines = command_lines(settings, queue.connection)
-                    refused.append(_refusal(lines, queue.name, attempt.item))
-
-        # If nothing was leased, the refusals are the output.
-        shown = write(leased(), empty=lambda: "\n".join(refused))
-        if not refused:
-            return ExitStatus.OK
-        if shown:
-            environment.note("\n".join(refused))
-        return ExitStatus.PARTIAL if shown else ExitStatus.NO
-    if not wants_data and len(set(settings.queues)) > 1:
+    if ids and (number is not None or wait or timeout_s is not None or fair):
+        raise InvalidArgument(
+            "--id cannot be used with -n, --wait, --timeout or --fair", "drop the other options"
+        )
+    if not (ids or wants_data) and len(set(settings.queues)) > 1:
         raise InvalidArgument(
             "-o ids does not show which of several queues an item comes from",
             "use -o jsonl, csv or plain",
         )
-    queues = open_queues(settings)
+    queues = [open_queue(settings)] if ids else open_queues(settings)
     names = ", ".join(escaped(queue.name) for queue in queues)
-    wait_s = timeout_s if timeout_s is not None else inf if wait else 0.0
-    limit = "" if wait_s == inf else f", {human.duration(wait_s)} at most"
-    note_waiting = partial(environment.note, f"waiting for an item in {names}{limit}")
-    items = lease_from(
-        queues,
-        number or 1,
-        lease_s=lease_s,
-        wait_s=wait_s,
-        data=wants_data,
-        shuffle=shuffle if fair else None,
-        before_waiting=None if settings.output.is_json else note_waiting,
-        dry_run=dry_run,
-    )
-    shown = write(
-        items,
-        empty=lambda: f"Nothing to lease in {names}.",
-        has_queue=len(queues) > 1,
-        # In a dry run, a note comes first.
-        id_batches=None if dry_run else (batch.ids for batch in items.batches),
-    )
-    return ExitStatus.OK if shown else ExitStatus.NO
+    refused: list[str] = []
+    items: Iterable[Item]
+    # In a dry run, a note comes first.
+    id_batches = None
 
+    def leased_by_id() -> Iterator[Item]:
+        (queue,) = queues
+        for attempt in lease_ids(
+            queue, ids or (), lease_s=lease_s, data=wants_data, dry_run=dry_run
+        ):
+            if attempt.is_leased:
+                yield attempt.item
+            else:
+                lines = command_lines(settings, queue.connection)
+                refused.append(_refusal(lines, queue.name, attempt.item))
 
-def _write(
-    settings: Settings,
-    items: Iterable[Item],
-    *,
-    number: int,
-    dry_run: bool,
-    empty: Callable[[], str],
-    **options: Any,
-) -> int:
-    """Write leased items; returns their number. Reading them, or their IDs, leases them."""
-    environment = settings.environment
+    if ids:
+        items = leased_by_id()
+    else:
+        wait_s = timeout_s if timeout_s is not None else inf if wait else 0.0
+        limit = "" if wait_s == inf else f", {human.duration(wait_s)} at most"
+        note_waiting = partial(environment.note, f"waiting for an item in {names}{limit}")
+        items = found = lease_from(
+            queues,
+            number or 1,
+            lease_s=lease_s,
+            wait_s=wait_s,
+            data=wants_data,
+            shuffle=shuffle if fair else None,
+            before_waiting=None if settings.output.is_json else note_waiting,
+            dry_run=dry_run,
+        )
+        id_batches = None if dry_run else (batch.ids for batch in found.batches)
 
     def noted() -> Iterator[Item]:
         for at, item in enumerate(items):
@@ -179,14 +158,19 @@ def _write(
                 environment.note(line)
             yield item
 
+    def nothing() -> str:
+        return "\n".join(refused) or f"Nothing to lease in {names}."
+
     try:
+        # Reading the items, or their IDs, leases them.
         shown = write_items(
             settings.out,
             noted(),
             columns_for("leased now"),
-            empty=empty,
-            unframed=number == 1,
-            **options,
+            empty=nothing,
+            has_queue=len(queues) > 1,
+            id_batches=id_batches,
+            unframed=(len(ids) if ids else number or 1) == 1,
         )
     except OSError as error:
         if not dry_run and not isinstance(error, BrokenPipeError):
@@ -194,6 +178,9 @@ def _write(
                 "rwq: items may now be leased to this session; rwq release --mine puts them back"
             )
         raise
+    if shown and refused:
+        environment.note("\n".join(refused))
+        return ExitStatus.PARTIAL
     if not shown and not settings.output.is_table:
-        environment.note(empty())
-    return shown
+        environment.note(nothing())
+    return ExitStatus.OK if shown else ExitStatus.NO
