@@ -10,8 +10,6 @@ from fakeredis._socket import FakeSocket
 CANNOT = {
     "items/test_full_server.py": "fakeredis has no limit of memory",
     "items/test_bulk.py": "its lists are long: fakeredis takes minutes",
-    "test_a_call_looks_for_few_of_them_in_a_long_list": "fakeredis counts no calls",
-    "test_no_call_": "fakeredis counts no calls",
     "test_the_list_of_a_cleaner_of_01_goes": "fakeredis counts no calls",
     "test_a_push_onto_any_wakes_it": "fakeredis has no socket to wait on",
     "test_it_is_leased_when_it_is_due_and_not_before": "fakeredis has no socket to wait on",

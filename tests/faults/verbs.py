@@ -98,15 +98,18 @@ def _gone(seen: RawKeys, item_id: bytes) -> bool:
     return item_id not in seen.data
 
 
+def _delayed(seen: RawKeys, item_id: bytes) -> bool:
+    return item_id in seen.delayed and bool(seen.guard(item_id))
+
+
+def _put_away(seen: RawKeys, item_id: bytes) -> bool:
+    return item_id in seen.buried and bool(seen.guard(item_id))
+
+
 VERBS = (
     Verb("add --id-from line -o ids", "nothing", _waits, names=True),
     Verb("add --id-from line --unique -o ids", "nothing", _waits, names=True),
-    Verb(
-        "add --id-from line --delay 1h -o ids",
-        "nothing",
-        lambda seen, item_id: item_id in seen.delayed and bool(seen.guard(item_id)),
-        names=True,
-    ),
+    Verb("add --id-from line --delay 1h -o ids", "nothing", _delayed, names=True),
     Verb("lease -n 50 -o ids", "waiting", _leased),
     Verb("lease -n 50 -o ids", "due", _leased),
     Verb("lease -o ids --id id-07 --id id-30 --id id-11", "waiting", _leased),
@@ -122,24 +125,14 @@ VERBS = (
     Verb("touch - -o ids", "leased", _leased, names=True),
     Verb("release - -o ids --force --yes", "leased", _waits, names=True),
     Verb("release - -o ids --force --yes --front", "leased", _waits, names=True),
-    Verb(
-        "release - -o ids --delay 1h",
-        "waiting",
-        lambda seen, item_id: item_id in seen.delayed and bool(seen.guard(item_id)),
-        names=True,
-    ),
-    Verb(
-        "bury - -o ids",
-        "waiting",
-        lambda seen, item_id: item_id in seen.buried and bool(seen.guard(item_id)),
-        names=True,
-    ),
+    Verb("release - -o ids --delay 1h", "waiting", _delayed, names=True),
+    Verb("bury - -o ids", "waiting", _put_away, names=True),
     Verb("kick --all -o ids", "buried", _waits),
     Verb("clean light --grace 0 -o ids", "abandoned", _waits),
     Verb(
         "clean light --grace 0 --bury-after 1 -o ids",
         "returned once",
-        lambda seen, item_id: item_id in seen.buried and bool(seen.guard(item_id)),
+        _put_away,
     ),
     Verb("clean light --grace 0 -o ids", "due", _waits),
     Verb("clean deep --grace 0 -o ids", "orphaned", _waits),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
+from rwq_cli.core import Lease, Selection, Source, WorkQueue
 from rwq_cli.core.inspect import lookup
 from rwq_cli.core.inspect.listing import leases
 from rwq_cli.core.inspect.lookup import (
@@ -18,7 +18,7 @@ from rwq_cli.core.inspect.lookup import (
     look_up,
 )
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, supports_no_touch
+from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
 from tests.digest import digest
 from tests.item_cases import ITEM_CASES
 
@@ -122,31 +122,6 @@ class TestMovingItems:
         foreign.abandoned(b"x")
         found = found_while(before, lambda: raw.rpoplpush("jobs:processing", "jobs:queue"))
         assert found == (1, 0)
-
-
-def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.buried(b"1", b"exit 3: no such file")
-    raw.hset(b"jobs:returns", b"1", 4)
-    (report,) = inspect_items(queue, [b"1"])
-    sizes = supports_no_touch(raw)
-    expected = Item(
-        queue=b"jobs",
-        item_id=b"1",
-        state=State.BURIED,
-        payload_bytes=9 if sizes else None,
-        preview=b"data of 1" if sizes else None,
-        lease=Lease(b"rwq-buried:exit 3: no such file", None),
-        buried_ms=1_700_000_000_000,
-        reason=b"exit 3: no such file",
-        returns=4,
-    )
-    ((item,), _) = describe_items(queue, [report])
-    assert item.idle_s in (0, 1)
-    assert item._replace(idle_s=None) == expected
-    ((item,), _) = describe_items(queue, [report], data=True)
-    assert item._replace(idle_s=None) == expected._replace(
-        data=b"data of 1", payload_bytes=9, preview=b"data of 1"
-    )
 
 
 @pytest.mark.needs("no-touch")
