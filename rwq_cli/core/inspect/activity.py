@@ -16,7 +16,7 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.counting import Taken, count_taken, length_commands
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.inspect.queues import next_ages
+from rwq_cli.core.inspect.queues import NEXT_ENTRIES, next_ages
 from rwq_cli.core.inspect.server_status import ServerStatus, server_status
 from rwq_cli.core.server.commands import Command
 
@@ -44,9 +44,10 @@ class Sample(NamedTuple):
     processing: int
     delayed: int
     buried: int
-    # The IDs that were pushed last, the last one first; and the ID that is leased next.
+    # The IDs that were pushed last, the last one first; and those that are leased next, the first
+    # one last.
     newest: Sequence[bytes]
-    next: bytes | None
+    next: Sequence[bytes]
     # How many IDs were pushed onto main since the last sample, None if there is none; and whether
     # there may have been more, because the newest IDs were not found.
     pushed: int | None
@@ -145,7 +146,8 @@ def _commands(queue: Queue, last: Sample | None) -> list[Command]:
     main = queue.keys.main
     return [
         *length_commands(queue)[:4],
-        *(("LINDEX", main, place) for place in (-1, *range(_NEWEST))),
+        ("LRANGE", main, -NEXT_ENTRIES, -1),
+        ("LRANGE", main, 0, _NEWEST - 1),
         *(("LPOS", main, each, "MAXLEN", PUSHES_MAX) for each in (last.newest if last else ())),
     ]
 
@@ -154,8 +156,7 @@ def _sample(replies: Sequence[Any], last: Sample | None, at_s: float) -> Sample 
     for reply in replies:
         if isinstance(reply, ServerError):
             return reply
-    waiting, processing, delayed, buried, following, *rest = replies
-    newest, places = [each for each in rest[:_NEWEST] if each is not None], rest[_NEWEST:]
+    waiting, processing, delayed, buried, following, newest, *places = replies
     # If a newer ID is gone, what is before the next one was pushed since, too.
     pushed: int | None = next((place for place in places if place is not None), None)
     is_least = False
@@ -163,7 +164,7 @@ def _sample(replies: Sequence[Any], last: Sample | None, at_s: float) -> Sample 
         is_least = True
         # As many as main has grown, and as have gone on to processing.
         pushed = max(0, waiting - last.waiting + max(0, processing - last.processing))
-        if last.waiting <= PUSHES_MAX and following != last.next:
+        if last.waiting <= PUSHES_MAX and following[-1:] != last.next[-1:]:
             # Everything that waited has been leased, so what waits now came later.
             pushed = max(pushed, min(waiting, PUSHES_MAX))
     return Sample(at_s, waiting, processing, delayed, buried, newest, following, pushed, is_least)
@@ -271,7 +272,7 @@ class QueueWatch:
         if left_out and not samples:
             raise left_out[0]
         started_s = perf_counter()
-        ages = next_ages({self._queues[n]: each.next for n, each in samples.items() if each.next})
+        ages = next_ages({self._queues[n]: each.next[::-1] for n, each in samples.items()})
         call_s = max(call_s, perf_counter() - started_s)
         self._count_taken(samples)
         rows = [

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor
-from rwq_cli.core.inspect.queues import next_ages
+from rwq_cli.core.inspect.queues import NEXT_ENTRIES
 from rwq_cli.core.inspect.server_status import uptime_of
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.server.commands import Command
@@ -185,26 +185,26 @@ def _with_waiting(
 ) -> Counts:
     """Add the due items, the age of the next item, and the payload sizes of a sample of main."""
     keys = [queue.keys.item(item_id) for item_id in sample]
+    following = keys[:NEXT_ENTRIES]
     due, server, *replies = queue.call_all(
         [
             ("ZCOUNT", queue.keys.delayed, "-inf", now_ms),
             ("INFO", "server"),
-            *(("OBJECT", "IDLETIME", key) for key in keys[:1]),
+            *(("OBJECT", "IDLETIME", key) for key in following),
             *((word, key) for key in keys if sample_sizes for word in ("EXISTS", "STRLEN")),
         ],
         return_errors=True,
     )
     if isinstance(due, ServerError):
         raise due
-    age_s, left = (replies[0] if keys else None), iter(replies[len(keys[:1]) :])
-    if keys and age_s is None:
-        # It is a ghost.
-        age_s = next_ages({queue: sample[0]}).get(queue.name)
+    # The first may be ghosts.
+    ages = (age for age in replies[: len(following)] if isinstance(age, int))
+    left = iter(replies[len(following) :])
     pairs = zip(left, left, strict=True)
     sizes = sorted(size for there, size in pairs if there == 1 and isinstance(size, int))
     return known._replace(
         due=due,
-        oldest_waiting_s=age_s if isinstance(age_s, int) else None,
+        oldest_waiting_s=next(ages, None),
         server_up_s=uptime_of(server),
         payload_sampled=len(sizes),
         payload_min_bytes=min(sizes, default=None),

@@ -1,7 +1,7 @@
 """The queues of a server, and the first items of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import PER_ID_INFIXES, glob_pattern, is_glob, owner_of_structure, pattern_of
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 # others match: each further walk costs the server seconds beside millions of keys.
 _COUNTED = (b":queue", b":processing", b":delayed", b":buried")
 _ENDS_SO = b"".join(b"[%b]" % bytes(sorted({*letters})) for letters in zip(*_COUNTED, strict=False))
-# How many entries of a list or sorted set are looked at. Ghosts are few, or all of its entries.
+# How many entries of a list or sorted set are looked at, and how many for the age of the next item.
+# Ghosts are few, or all of its entries.
 LOOK_ENTRIES = 1000
+NEXT_ENTRIES = 10
 
 
 def queue_names(connection: "Connection", *, any_type: bool = False) -> list[bytes]:
@@ -87,28 +89,19 @@ def has_items(queue: Queue) -> bool:
     return any(queue.call_all([("EXISTS", keys.item(item_id)) for item_id in ids]))
 
 
-def next_ages(next_ids: Mapping[Queue, bytes]) -> dict[bytes, int]:
+def next_ages(next_ids: Mapping[Queue, Sequence[bytes]]) -> dict[bytes, int]:
     """By queue name, about how long its next item has waited, seconds; unknown ones are left out.
 
-    The queues, on one connection, come with the next entry of their main lists, which may be a
-    ghost.
+    The queues, on one connection, come with the next entries of their main lists, of which the
+    first may be ghosts.
     """
-    ages = _idle_times({queue: [item_id] for queue, item_id in next_ids.items()})
-    behind = [queue for queue, (age,) in ages.items() if age is None]
-    if behind:
-        commands = [("LRANGE", queue.keys.main, -LOOK_ENTRIES, -1) for queue in behind]
-        pages = behind[0].connection.root.call_all(commands, return_errors=True)
-        found = zip(behind, pages, strict=True)
-        ages |= _idle_times({q: page[::-1] for q, page in found if isinstance(page, list)})
-    known = {queue.name: [a for a in each if a is not None][:1] for queue, each in ages.items()}
-    return {name: age for name, first in known.items() for age in first if isinstance(age, int)}
-
-
-def _idle_times(ids: Mapping[Queue, list[bytes]]) -> dict[Queue, list[Any]]:
-    """The idle times of the data of each queue's IDs; None if there is no data."""
-    pairs = [(queue, item_id) for queue, own in ids.items() for item_id in own]
+    pairs = [(queue, item_id) for queue, own in next_ids.items() for item_id in own]
     if not pairs:
         return {}
     commands = [("OBJECT", "IDLETIME", queue.keys.item(item_id)) for queue, item_id in pairs]
-    replies = iter(pairs[0][0].connection.root.call_all(commands, return_errors=True))
-    return {queue: [next(replies) for _ in own] for queue, own in ids.items()}
+    replies = pairs[0][0].connection.root.call_all(commands, return_errors=True)
+    ages: dict[bytes, int] = {}
+    for (queue, _), age in zip(pairs, replies, strict=True):
+        if isinstance(age, int):
+            ages.setdefault(queue.name, age)
+    return ages

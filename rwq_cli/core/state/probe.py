@@ -52,11 +52,17 @@ def parse_facts(
     in_processing: int,
     in_cleaning: int = 0,
 ) -> Facts:
-    """The facts from the fields of this ID in a reply of `lua/ops/look_up.lua`, and
+    """The facts from the fields of this ID in a reply of `facts_reply` in `lua/lib/facts.lua`, and
     its digest, if that was asked for.
     """
     kind, new, new_ms, old, old_ms, due, buried, returned, *digest = fields
     returns = parse_returns(returned)
+    wrong: dict[bytes, str] = {}
+    if kind not in (b"none", b"string"):
+        wrong[keys.item(item_id)] = kind.decode()
+    if -3 in (new_ms, old_ms):
+        leases = ((keys.lease(item_id), new_ms), (keys.old_lease(item_id), old_ms))
+        wrong.update((key, "not a string") for key, left_ms in leases if left_ms == -3)
     return Facts(
         item_id,
         kind != b"none",
@@ -69,7 +75,7 @@ def parse_facts(
         float(buried) if buried else None,
         now_ms,
         returns,
-        parse_wrong_types(keys, item_id, kind, new_ms, old_ms),
+        wrong,
         returned is not None and returns is None,
         *digest,
     )
@@ -98,19 +104,6 @@ def parse_lease(value: bytes, left_ms: int) -> Lease | None:
 def parse_returns(value: bytes | None) -> int | None:
     """A count of returns; None if there is none, or if it is not a valid number."""
     return int(value) if value and value.isdigit() and len(value) <= DIGITS_MAX else None
-
-
-def parse_wrong_types(
-    keys: QueueKeys, item_id: bytes, kind: bytes, new_ms: int, old_ms: int
-) -> dict[bytes, str]:
-    """The keys of an ID that have the wrong type, from the type of its data and the ms left."""
-    wrong: dict[bytes, str] = {}
-    if kind not in (b"none", b"string"):
-        wrong[keys.item(item_id)] = kind.decode()
-    if -3 in (new_ms, old_ms):
-        leases = ((keys.lease(item_id), new_ms), (keys.old_lease(item_id), old_ms))
-        wrong.update((key, "not a string") for key, left_ms in leases if left_ms == -3)
-    return wrong
 
 
 def existing(queue: Queue, ids: Iterable[bytes]) -> list[bytes]:
@@ -232,51 +225,42 @@ def _snapshots(
 ) -> Iterator[ItemSnapshot]:
     now_ms, length = int(reply[0]), int(reply[1])
     for item_id, at in zip(ids, range(2, len(reply), _FIELDS), strict=False):
-        kind, data, new, new_ms, old, old_ms, where, due, buried, returns = reply[at : at + _FIELDS]
-        in_main = isinstance(where, int)
-        if kind != b"string" or new_ms == -3 or old_ms == -3:
-            wrong = parse_wrong_types(queue.keys, item_id, kind, new_ms, old_ms)
-            (skipped.wrong_types if wrong else skipped.missing).append(item_id)
-            skipped.wrong_keys += wrong
-            continue
-        if where == b"elsewhere":
-            skipped.elsewhere.append(item_id)
-            continue
-        place = Place.MAIN if in_main else Place.PROCESSING if where == b"processing" else None
+        kind, data, new, new_ms, old, old_ms, where, due, buried, returned = reply[
+            at : at + _FIELDS
+        ]
+        in_main, in_processing = isinstance(where, int), where == b"processing"
+        place = Place.MAIN if in_main else Place.PROCESSING if in_processing else None
         position, nearer = None, None
         if in_main:
             position, nearer = where, End.NEXT if 2 * where < length else End.LAST
-        count = parse_returns(returns)
-        if new_ms == old_ms == -2 and not due and not buried:
+        is_there = kind == b"string" and where != b"elsewhere"
+        if is_there and new_ms == old_ms == -2 and not due and not buried:
             # As almost all are: working out their facts would take half of the time.
             state = State.WAITING if in_main else _PLAIN_STATES[where]
-            nothing = (None, None, None, None)
-            yield ItemSnapshot(item_id, data, state, place, *nothing, count, position, nearer)
+            known = (None, None, None, None, parse_returns(returned))
+            yield ItemSnapshot(item_id, data, state, place, *known, position, nearer)
             continue
-        facts = Facts(
-            item_id,
-            True,
-            int(in_main),
-            int(where == b"processing"),
-            new_lease=parse_lease(new, new_ms),
-            old_lease=parse_lease(old, old_ms),
-            due_ms=_time_ms(due),
-            buried_ms=_time_ms(buried),
-            now_ms=now_ms,
-        )
-        schedule: tuple[float | None, float | None, bytes | None] = None, None, None
-        # A waiting item's entries in the sorted sets are stale; cleans prune them.
-        if not in_main:
-            schedule = facts.due_ms, facts.buried_ms, facts.reason
-            if place is None and facts.has_schedule_entry:
-                place = Place.DELAYED if facts.buried_ms is None else Place.BURIED
-        known = (item_id, data, facts.state, place, facts.lease)
-        yield ItemSnapshot(*known, *schedule, count, position, nearer)
+        fields = kind, new, new_ms, old, old_ms, due, buried, returned
+        facts = parse_facts(queue.keys, item_id, fields, now_ms, in_main, in_processing)
+        if facts.wrong_types:
+            skipped.wrong_types.append(item_id)
+            skipped.wrong_keys += facts.wrong_types
+        elif not is_there:
+            (skipped.elsewhere if facts.has_data else skipped.missing).append(item_id)
+        else:
+            schedule: tuple[float | None, float | None, bytes | None] = None, None, None
+            # A waiting item's entries in the sorted sets are stale; cleans prune them.
+            if not in_main:
+                schedule = _time_ms(facts.due_ms), _time_ms(facts.buried_ms), facts.reason
+                if place is None and facts.has_schedule_entry:
+                    place = Place.DELAYED if facts.buried_ms is None else Place.BURIED
+            known_so = (item_id, data, facts.state, place, facts.lease)
+            yield ItemSnapshot(*known_so, *schedule, facts.returns, position, nearer)
 
 
-def _time_ms(score: bytes) -> float | None:
+def _time_ms(score: float | None) -> float | None:
     """A score as a time, as an int if it is whole."""
-    if score == b"":
+    if score is None:
         return None
-    time_ms = min(max(float(score), -TIME_MS_MAX), TIME_MS_MAX)
+    time_ms = min(max(score, -TIME_MS_MAX), TIME_MS_MAX)
     return int(time_ms) if time_ms == int(time_ms) else time_ms

@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue, queue_names
 from rwq_cli.core.inspect.keyspace import survey_facts
-from rwq_cli.core.inspect.queues import LOOK_ENTRIES, next_ages
+from rwq_cli.core.inspect.queues import NEXT_ENTRIES, next_ages
 from rwq_cli.core.repair.findings import findings_about
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, has_aged
 from tests.item_cases import ITEM_CASES
@@ -129,7 +129,7 @@ def ghosts(count: int) -> list[bytes]:
     return numbered(count, b"ghost %d")
 
 
-@pytest.mark.parametrize("count", [0, 1, LOOK_ENTRIES - 1])
+@pytest.mark.parametrize("count", [0, 1, NEXT_ENTRIES - 1])
 def test_the_age_is_that_of_the_first_item_behind_ghosts(
     queue: WorkQueue, foreign: Foreign, raw: Redis, as_user: AsUser, count: int
 ) -> None:
@@ -138,9 +138,9 @@ def test_the_age_is_that_of_the_first_item_behind_ghosts(
         foreign.data(item_id)
         foreign.unused_for(item_id, age_s)
     assert has_aged(raw, 300, queue.counts().oldest_waiting_s)
-    first = b"ghost 0" if count else b"a"
-    ages = next_ages({queue: first, queue.sibling("none"): b"x"})
+    following = [*ghosts(count), b"a", b"b"]
+    ages = next_ages({queue: following, queue.sibling("none"): [b"x"]})
     assert list(ages) == [b"jobs"]
     assert has_aged(raw, 300, ages[b"jobs"])
     limited = WorkQueue(as_user("+@all", "-object"), b"jobs")
-    assert next_ages({limited: first}) == {}
+    assert next_ages({limited: following}) == {}
