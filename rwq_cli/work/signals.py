@@ -4,7 +4,7 @@ import os
 import select
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import RLock, Thread
 
 _REQUESTS = (
@@ -22,27 +22,24 @@ def handled_signals(handle: Callable[[int], object]) -> Iterator[Callable[[], ob
     before = {number: signal.getsignal(number) for number in _REQUESTS}
     handled = [number for number, old in before.items() if old is not signal.SIG_IGN]
     reader, writer = os.pipe()
-    os.set_blocking(writer, False)
+    for fd in (reader, writer):
+        os.set_blocking(fd, False)
     # In their order; handling one may end in another look.
     turn = RLock()
 
-    poller = select.poll()
-    poller.register(reader, select.POLLIN)
-
     def look() -> bool:
         """Handle what there is; returns whether there may be more."""
-        with turn:
-            while poller.poll(0):
-                if not (numbers := os.read(reader, 1)):
-                    return False
-                handle(numbers[0])
+        with turn, suppress(BlockingIOError):
+            while number := os.read(reader, 1):
+                handle(number[0])
+            return False
         return True
 
     def wait() -> None:
-        waiting = select.poll()
-        waiting.register(reader, select.POLLIN)
-        while waiting.poll() and look():
-            pass
+        poller = select.poll()
+        poller.register(reader, select.POLLIN)
+        while look():
+            poller.poll()
         os.close(reader)
 
     Thread(target=wait, name="rwq-signals", daemon=True).start()

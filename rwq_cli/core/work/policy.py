@@ -1,5 +1,6 @@
 """How a job can end, and what then happens to its item: a pure function."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -103,12 +104,13 @@ class Step(NamedTuple):
 _COMPLETED = Step(Fate.COMPLETED)
 
 
+@dataclass(frozen=True)
 class RetryPolicy:
     """When a failed job is tried again, and what happens after its last attempt.
 
     Attempts count from 1, and include those of other workers and attempts whose worker was killed.
 
-    Args:
+    Attributes:
         retries: How many attempts follow the first.
         backoff_s: The delay after the first failure, seconds; it doubles with each further one.
         backoff_max_s: The maximum delay, seconds.
@@ -120,24 +122,21 @@ class RetryPolicy:
         InvalidArgument: A number is negative, or the jitter is greater than 1.
     """
 
-    def __init__(
-        self,
-        retries: int = RETRIES,
-        backoff_s: float = BACKOFF_S,
-        backoff_max_s: float = BACKOFF_MAX_S,
-        jitter: float = 0.2,
-        on_fail: OnFail = OnFail.BURY,
-    ) -> None:
-        if min(retries, backoff_s, backoff_max_s, jitter) < 0 or jitter > 1:
+    retries: int = RETRIES
+    backoff_s: float = BACKOFF_S
+    backoff_max_s: float = BACKOFF_MAX_S
+    jitter: float = 0.2
+    on_fail: OnFail = OnFail.BURY
+
+    def __post_init__(self) -> None:
+        if (
+            min(self.retries, self.backoff_s, self.backoff_max_s, self.jitter) < 0
+            or self.jitter > 1
+        ):
             raise InvalidArgument(
                 "retries and backoff cannot be negative, and the jitter is at most 1",
                 "give 0 or more, and a jitter such as 0.2 for 20%",
             )
-        self.retries = retries
-        self.backoff_s = backoff_s
-        self.backoff_max_s = backoff_max_s
-        self.jitter = jitter
-        self.on_fail = on_fail
 
     def is_last(self, attempt: int) -> bool:
         """Whether no retry follows this attempt."""

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count, repeat
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S, lease_time_ms, result_time_ms
@@ -39,13 +39,6 @@ _REPLY_S_MIN = 0.5
 _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
 # The reply of a call that has completed a job.
 _COMPLETED = [Status.COMPLETED.code.encode()]
-
-
-class _Take(NamedTuple):
-    """How many items to lease, and how; and the jobs that were taken so far."""
-
-    request: LeaseRequest
-    jobs: list[Job]
 
 
 class WorkSession:
@@ -101,37 +94,37 @@ class WorkSession:
         given up without another attempt, and is among `ended`. Whatever an earlier exchange has
         left unsettled is settled, too. A `ServerError` is not raised: it is the `error`.
         """
-        taking = None
+        request = None
         if take > 0:
             holder = self.name + b".%d" % next(self._exchanges)
-            taking = _Take(LeaseRequest(take, holder, self._lease_ms), [])
+            request = LeaseRequest(take, holder, self._lease_ms)
+        self._taken: list[Job] = []
         error: ServerError | None = None
         endings = self.held.begin(ends)
         try:
             if self._doubtful:
                 self._put_back_doubtful()
-            self._send(endings, taking)
+            self._send(endings, request)
             if exhausted := self.held.begin(()):
                 self._send(exhausted)
         except ServerError as failure:
             error = failure
             self._note(failure)
         ended, lost = self.held.report()
-        return ExchangeResult([] if taking is None else taking.jobs, ended, lost, error)
+        return ExchangeResult(self._taken, ended, lost, error)
 
-    def _send(self, endings: Sequence[Ending], taking: _Take | None = None) -> None:
+    def _send(self, endings: Sequence[Ending], request: LeaseRequest | None = None) -> None:
         """Send the calls for some endings, and the first calls that take items."""
         only = self._queues[0] if len(self._queues) == 1 else None
-        joined: list[Ending] = []
-        if taking is not None and only is not None and len(endings) == 1 and endings[0].is_plain:
-            # Nearly always: the call that takes items does that, too.
-            joined = [*endings]
+        # Nearly always: the call that takes items does that, too.
+        is_joined = request and only and len(endings) == 1 and endings[0].is_plain
+        joined = [*endings] if is_joined else []
         calls = calls_for(() if joined else endings)
         commands = [call.command for call in calls]
-        if taking is not None and only is not None:
+        if request is not None and only is not None:
             done = (word for ending in joined for word in (ending.job.item_id, ending.job.holder))
-            commands.append(first_lease(only, taking.request, *done))
-        elif taking is not None:
+            commands.append(first_lease(only, request, *done))
+        elif request is not None:
             commands += self.waiter.look_commands()
         if not commands:
             return
@@ -139,9 +132,7 @@ class WorkSession:
         try:
             replies = self._connection.call_all(commands, return_errors=True)
         except BaseException as error:
-            self._doubt(error, endings)
-            if only is not None:
-                self._doubt(error, (), taking, only)
+            self._doubt(error, endings, request, only)
             raise
         again: list[Ending] = []
         for call, reply in zip(calls, replies, strict=False):
@@ -161,9 +152,9 @@ class WorkSession:
         if not refusals:
             self._note(None)
         try:
-            if taking is not None:
+            if request is not None:
                 # Even if another call was refused: what was leased is held.
-                self._take(taking, replies[len(calls) :], sent_s)
+                self._take(request, replies[len(calls) :], sent_s)
         finally:
             if again:
                 self._send(again)
@@ -174,7 +165,7 @@ class WorkSession:
         self,
         error: BaseException,
         endings: Iterable[Ending],
-        taking: _Take | None = None,
+        request: LeaseRequest | None = None,
         queue: Queue | None = None,
     ) -> None:
         """Note that a failed call may have done what it was to do."""
@@ -182,8 +173,8 @@ class WorkSession:
             return
         for ending in endings:
             ending.in_doubt = True
-        if taking is not None and queue is not None:
-            self._doubtful[taking.request.holder] = queue
+        if request is not None and queue is not None:
+            self._doubtful[request.holder] = queue
 
     def _note(self, error: ServerError | None) -> None:
         """Note how a call went."""
@@ -191,7 +182,7 @@ class WorkSession:
             self.failing_since_s = self.clock.monotonic()
         self.error = error
 
-    def _take(self, taking: _Take, replies: Sequence[Any], sent_s: float) -> None:
+    def _take(self, request: LeaseRequest, replies: Sequence[Any], sent_s: float) -> None:
         """Take items of the first queue that has any, given the replies to the first calls."""
         if len(self._queues) > 1:
             ready = self.waiter.ready_queues(replies)
@@ -200,12 +191,12 @@ class WorkSession:
         else:
             (queue,), (reply,) = self._queues, replies
             if isinstance(reply, ServerError):
-                self._doubt(reply, (), taking, queue)
+                self._doubt(reply, (), request, queue)
                 return
             batch = batch_of(queue, reply)
             if batch.ids or not (reply[0] or reply[1]):
                 self.waiter.due_in_s = reply[2] / 1000 if reply[2] >= 0 else inf
-                self._add(queue, taking, batch, sent_s)
+                self._add(queue, request, batch, sent_s)
                 if has_unsure_entries(reply):
                     deque(promote(queue), maxlen=0)
                 return
@@ -214,32 +205,25 @@ class WorkSession:
         for queue in ready:
             sent_s = self.clock.monotonic()
             try:
-                attempt = lease_from_first([queue], taking.request)
+                attempt = lease_from_first([queue], request)
             except BaseException as error:
-                self._doubt(error, (), taking, queue)
+                self._doubt(error, (), request, queue)
                 raise
             if attempt.batch is not None:
-                self._add(queue, taking, attempt.batch, sent_s)
+                self._add(queue, request, attempt.batch, sent_s)
                 return
 
-    def _add(self, queue: Queue, taking: _Take, batch: LeasedBatch, sent_s: float) -> None:
+    def _add(self, queue: Queue, request: LeaseRequest, batch: LeasedBatch, sent_s: float) -> None:
         """Hold the items of a batch."""
         self.waiter.was_fruitless &= not batch.ids
-        deadline_s, holder = sent_s + self.lease_s, taking.request.holder
-        returned = batch.returns or repeat(None, len(batch.ids))
-        taking.jobs.extend(
-            self.held.add(
-                Job(
-                    queue,
-                    item_id,
-                    data,
-                    holder,
-                    returns or 0,
-                    self.held.policy.is_last((returns or 0) + 1),
-                    deadline_s,
-                )
-                for item_id, data, returns in zip(batch.ids, batch.data, returned, strict=True)
+        deadline_s, is_last = sent_s + self.lease_s, self.held.policy.is_last
+        counts = batch.returns or repeat(None, len(batch.ids))
+        self._taken += self.held.add(
+            Job(
+                *(queue, item_id, data, request.holder),
+                *(returned or 0, is_last((returned or 0) + 1), deadline_s),
             )
+            for item_id, data, returned in zip(batch.ids, batch.data, counts, strict=True)
         )
 
     def _put_back_doubtful(self) -> None:
