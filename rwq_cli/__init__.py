@@ -23,7 +23,7 @@ Where to look:
 | how a table, JSON or CSV is written | `output/tables.py`, `output/formats.py`           |
 | how streams are read and written    | `streams.py`, `input/streams.py`                  |
 | how a service is run and watched    | `service/`, `commands/clean.py`                   |
-| how `--watch` redraws               | `cli/watching.py`, `output/live.py`               |
+| how `--watch` redraws               | `cli/watching.py`, `output/console.py`            |
 | which columns of a table fit        | `output/tables.py`                                |
 | what a field of a record means      | the lists of `field(…)` there                     |
 | what an outcome is called           | `Status` in `core/model.py`, `output/outcomes.py` |

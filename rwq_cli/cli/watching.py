@@ -78,8 +78,8 @@ def _redraw(
     from threading import Event, Lock, Thread
 
     from rwq_cli.output import human
+    from rwq_cli.output.console import LiveFrames, captured
     from rwq_cli.output.escape import escaped_text
-    from rwq_cli.output.live import LiveFrames, captured
 
     frame, line, asked_s, usual_s = "", "", float("inf"), 0.0
     frames = LiveFrames(settings.environment, colour=settings.colour)

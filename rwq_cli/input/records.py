@@ -163,14 +163,10 @@ class RecordReader:
                 records = group[start : start + ADD_ITEMS]
                 if (all_data := self._payloads(records)) is not None:
                     yield from batch.take()
-                    dues: list[Due | None] | None = [self._due] * len(records)
-                    yield NewItems(
-                        random_ids(len(records)),
-                        all_data,
-                        dues if self._due else None,
-                        random_ids=True,
-                    )
-                    number += len(records)
+                    count = len(records)
+                    dues: list[Due | None] | None = [self._due] * count if self._due else None
+                    yield NewItems(random_ids(count), all_data, dues, random_ids=True)
+                    number += count
                     continue
                 for record in records:
                     number += 1

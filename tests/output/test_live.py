@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rwq_cli.environment import Environment
-from rwq_cli.output.live import LiveFrames
+from rwq_cli.output.console import LiveFrames
 from tests.terminal import new_terminal, shown, watched
 
 
