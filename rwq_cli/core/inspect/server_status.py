@@ -66,14 +66,9 @@ def server_status(connection: "Connection") -> ServerStatus:
         None if appends is None else bool(appends),
         "err" in (info.get("aof_last_write_status"), info.get("rdb_last_bgsave_status")),
     )
-    version = next(
-        (
-            f"{name} {info[key]}"
-            for name, key in (("Valkey", "valkey_version"), ("Redis", "redis_version"))
-            if key in info
-        ),
-        None,
-    )
+    version = None
+    for name, key in (("Redis", "redis_version"), ("Valkey", "valkey_version")):
+        version = f"{name} {info[key]}" if key in info else version
     used = None if connection.is_cluster else info.get("used_memory")
     return ServerStatus(version, used, durability)
 

@@ -11,7 +11,7 @@ in the state `due`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -96,7 +96,7 @@ class Fixer(NamedTuple):
     bury_after: int | None = None
 
     def fix(
-        self, suspects: Suspects, codes: Iterable[Code], promoted: frozenset[bytes] = frozenset()
+        self, suspects: Suspects, codes: Iterable[Code], promoted: Set[bytes] = frozenset()
     ) -> Iterator[tuple[Problem, OutcomeBatch]]:
         """Fix these findings in this order; yield what was fixed."""
         by_problem: defaultdict[Problem, list[bytes]] = defaultdict(list)
@@ -105,14 +105,15 @@ class Fixer(NamedTuple):
                 by_problem[problem].append(item_id)
         # Promotion removes the entries of what is not due after all; a return those of an item in
         # the sorted sets.
-        done = {"cleaning": promoted, "delayed": promoted, "buried": promoted}
+        unscheduled = set(promoted)
+        done = {"cleaning": promoted, "delayed": unscheduled, "buried": unscheduled}
         for code in codes:
             for problem in [each for each in by_problem if each.code is code]:
-                known = done.get(problem.where or "", frozenset())
+                known = done.get(problem.where or "", ())
                 ids = [item_id for item_id in by_problem[problem] if item_id not in known]
                 for outcomes in self.lock.kept(self._fix(problem, ids)):
                     if code is Code.ABANDONED:
-                        done["delayed"] = done["buried"] = done["delayed"].union(outcomes.ids)
+                        unscheduled.update(outcomes.ids)
                     yield problem, outcomes
 
     def _fix(self, problem: Problem, ids: list[bytes]) -> Iterator[OutcomeBatch]:
@@ -189,7 +190,7 @@ def _repairs(fixer: Fixer, look: "_Look", grace_s: float) -> Iterator[tuple[Prob
     if not any(problem.code in CLEANED for each in look.suspects.values() for problem in each):
         return
     lock.sleep(grace_s)
-    for problem, outcomes in fixer.fix(look.suspects, CLEANED, frozenset(promoted)):
+    for problem, outcomes in fixer.fix(look.suspects, CLEANED, promoted):
         if problem.code is Code.ORPHANED:
             yield problem._replace(where=None), outcomes
         elif problem.code is not Code.UNGUARDED:
