@@ -16,8 +16,7 @@ from rwq_cli.cli.app import SECTIONS, build_root
 from rwq_cli.cli.options import GLOBAL_NAMES, global_options
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.help.recipes import RECIPES
-from rwq_cli.help.topics import VARIABLES
+from rwq_cli.help.topics import RECIPES, VARIABLES
 from rwq_cli.output.field import Fields
 from rwq_cli.output.outcomes import WORDS
 from rwq_cli.views.counts import Tick

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rwq_cli.help.recipes import RECIPES, Recipe
+from rwq_cli.help.topics import RECIPES, Recipe
 from tests.conftest import Foreign
 from tests.driver import Rwq
 from tests.item_cases import real_items

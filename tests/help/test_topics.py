@@ -2,8 +2,7 @@
 
 from rwq_cli.core.model import State
 from rwq_cli.exit_codes import ExitStatus, MonitoringStatus
-from rwq_cli.help.recipes import RECIPES
-from rwq_cli.help.topics import TOPICS
+from rwq_cli.help.topics import RECIPES, TOPICS
 from rwq_cli.views.meanings import STATES
 from tests.driver import Rwq
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.local import binary
-from rwq_cli.local.binary import find_server
-from rwq_cli.local.server import LocalServer
+from rwq_cli.local import server as server_module
+from rwq_cli.local.server import LocalServer, find_server
 from tests.local.conftest import NewServer
 from tests.local.helpers import script
 
@@ -22,7 +21,7 @@ def program(file: Path, mode: int = 0o755) -> Path:
 
 @pytest.fixture
 def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binary, "find_spec", lambda _name: None)
+    monkeypatch.setattr(server_module, "find_spec", lambda _name: None)
 
 
 @pytest.fixture
