@@ -157,7 +157,7 @@ class ActingQueue(Queue):
     def remove(self, *ids: bytes | str) -> list[Outcome]:
         """Remove items with every trace of them, whoever has leased them.
 
-        For each ID `REMOVED`, or `CHANGED` if its data changed meanwhile.
+        For each ID `REMOVED`.
         """
         return list(self.remove_many(ids))
 

@@ -121,10 +121,8 @@ def add_batches(
 ) -> Outcomes:
     """Add a stream of items, batch by batch; see `WorkQueue.add_many`.
 
-    While the server processes one batch, the next is prepared and sent; one that is too large for a
-    call is split. At a `FLUSH` all outcomes are awaited. Memory does not grow with the stream,
-    except in a dry run, because an ID may be repeated. A `unique` batch with a delayed item is
-    checked anyway, which costs little there.
+    At a `FLUSH` all outcomes are awaited. A `unique` batch with a delayed item is checked anyway,
+    which costs little there.
     """
     queue.keys.check_new()
     return Outcomes(_outcomes(queue, batches, unique, dry_run))
@@ -152,8 +150,7 @@ def _outcomes(
 def _outcomes_of(
     ids: Sequence[bytes], not_added: Sequence[int], repeated: Set[bytes]
 ) -> OutcomeBatch:
-    """The outcomes of a batch, from the reply of the script, and IDs that are duplicates although
-    the server does not know them."""
+    """The outcomes of a batch, from the reply of the script, and IDs that repeat others."""
     found = {abs(at) - 1: Status.DUPLICATE if at > 0 else Status.WRONG_TYPE for at in not_added}
     for at, item_id in enumerate(ids if repeated else ()):
         if item_id in repeated:

@@ -78,16 +78,14 @@ def run(
     grace_s: float | None = None,
     looked_twice: Collection[bytes] = frozenset(),
 ) -> Iterator[OutcomeBatch]:
-    """Act on a stream of IDs, of `items_max` in a call.
+    """Act on a stream of IDs, of `items_max` in a call: one outcome for each distinct ID of a
+    block, in the given order if there are few.
 
-    Yields one outcome for each distinct ID of a block, as the server acknowledges it; in the given
-    order if there are few. A block ends with a `FLUSH`, or after `BLOCK_IDS`: an ID that is
-    repeated later may name a new item by then, so it is acted on again.
-
-    With `in_order`, each call puts its IDs in front of those of the previous call: all IDs are read
-    at once, and the calls made in reverse order. What takes items from their workers has a grace
-    period between two looks at those that may be in transit, but for those that were already
-    `looked_twice` at when they were chosen.
+    A block ends with a `FLUSH`, or after `BLOCK_IDS`: an ID that is repeated later may name a new
+    item by then. With `in_order`, each call puts its IDs in front of those of the previous call:
+    all IDs are read at once, and the calls made in reverse order. What takes items from their
+    workers has a grace period between two looks at those that may be in transit, but for those that
+    were already `looked_twice` at when they were chosen.
     """
     # Also if there are no IDs: an untagged name on a cluster must not look like an empty queue.
     queue.check_one_slot()
@@ -163,8 +161,7 @@ def _seen_in_lists(
     queue: Queue, ids: Collection[bytes], doing: str, items_max: int, *, in_order: bool
 ) -> Iterator[Located]:
     """Look for IDs in both lists. Unless they are to stay in order, those in main come first, next
-    to be leased first; then those in processing, longest leased first; then the others.
-    """
+    to be leased first; then those in processing, longest leased first."""
     since_ms = queue.now_ms()
     # An item that is returned while the lists are read must not seem to be in neither.
     main, processing = lists = places_of(queue, ids, main_twice=True)
@@ -217,8 +214,7 @@ def unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
 def read_items(
     queue: Queue, ids: Collection[bytes], skipped: Skipped
 ) -> Iterator[list[ItemSnapshot]]:
-    """Read items wherever they are; yields non-empty lists, each read at one instant, in the given
-    order if there are few."""
+    """Read items wherever they are, each list at one instant; in their order if there are few."""
     left = list(dict.fromkeys(ids))
     for number in range(_ROUNDS + 1):
         if not left:

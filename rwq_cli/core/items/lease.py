@@ -216,10 +216,8 @@ def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
 
 
 def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[LeasedBatch]:
-    """Lease up to `count` more, until the queue is empty, sending calls ahead of the replies.
-
-    All outstanding calls together never request more items than are still wanted.
-    """
+    """Lease up to `count` more, until the queue is empty, sending calls ahead of the replies: all
+    outstanding ones together never request more items than are still wanted."""
     if count > 0:
         waiting, wanted = lengths_of(queue, queue.keys.main), count
         queue.progress.begin("leasing", lambda: min(wanted, waiting()))
@@ -325,9 +323,8 @@ def lease_ids(
 ) -> Iterator[LeaseAttempt]:
     """Lease these items, a few, which may wait anywhere in the queue, or be delayed, due or buried.
 
-    One atomic step removes all entries and guards of an item, and puts it into processing with its
-    lease. An item that somebody holds is left alone. So is an abandoned or orphaned item: it is
-    not waiting, and needs a clean or a release. Yields the attempt for each distinct ID.
+    An item that somebody holds is left alone. So is an abandoned or orphaned item: it is not
+    waiting, and needs a clean or a release. Yields the attempt for each distinct ID.
     """
     lease = Lease(queue.holder, lease_time_ms(lease_s))
     for item_id in dict.fromkeys(map(to_bytes, ids)):

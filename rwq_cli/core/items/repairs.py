@@ -35,13 +35,8 @@ def repair(
     *,
     dry_run: bool = False,
 ) -> Iterator[OutcomeBatch]:
-    """Repair IDs that are still in one of these states; without states, stale schedule entries.
-
-    Abandoned and orphaned items are returned, or buried if they came back `bury_after` times
-    already; ghosts lose their list entries; a duplicated item keeps one entry. An item in a list
-    loses its entries in the sorted sets. An ID that names another item than at the first look is
-    skipped. Yields what was done, without the skipped.
-    """
+    """Repair IDs that are still in one of these states, as `lua/ops/repair.lua` says; without
+    states, stale schedule entries. Yields what was done, without the skipped."""
     if not ids:
         return
     args = {
@@ -56,10 +51,8 @@ def repair(
 
 
 def restore_guards(queue: Queue, ids: Iterable[bytes], *, dry_run: bool = False) -> Iterator[bytes]:
-    """Put back the guards of delayed and buried items in no list that are missing under a name.
-
-    Yields the IDs that were guarded.
-    """
+    """Put back the guards of delayed and buried items in no list that are missing under a name;
+    yields the IDs that were guarded."""
     for batch in in_batches(ids, items_max=BATCH_WRITES):
         yield from queue.run("restore_guards", *batch, lost_reason=LOST_REASON, dry_run=dry_run)
 
@@ -73,11 +66,11 @@ def prune(
     dry_run: bool = False,
 ) -> Iterator[list[bytes]]:
     """Remove entries of `delayed`, `buried` or `returns`, which stay if the item has data; or of
-    `cleaning`, whose IDs are gone or in another structure.
+    `cleaning`, whose IDs are gone or in another structure. Yields the IDs of those, in batches.
 
-    For `returns`, `samples` calls look at counts that are chosen at random. A clean that looked at
+    For `returns`, `samples` calls look at counts that are chosen at random: a clean that looked at
     all of them would grow with their number. If it looks at twice as many as it adds, at most about
-    half of them are stale in the long run. Yields the IDs whose entry was removed, in batches.
+    half of them are stale in the long run.
     """
     left = list(ids)
     size = BATCH_ITEMS // 2

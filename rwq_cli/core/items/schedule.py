@@ -108,11 +108,8 @@ def release(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Return items to the main list, now or after a delay; see `WorkQueue.release_many`.
-
-    With `own_only`, which excludes `force`, only what this handle's holder has leased. Items that
-    do not meet the conditions of `expected` any more are `CHANGED`.
-    """
+    """Return items to the main list, now or after a delay; see `WorkQueue.release_many`. With
+    `own_only`, which excludes `force`, only what this handle's holder has leased."""
     if own_only and force:
         raise InvalidArgument.both("own_only", "force")
     delay_ms = round(delay_s * 1000)

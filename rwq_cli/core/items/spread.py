@@ -20,11 +20,8 @@ _READ_ITEMS = 20_000
 
 
 class Picker:
-    """Picks the queue of an ID; the order of the queues does not matter.
-
-    The rule never changes, and is simple enough for other programs: the queue with the greatest
-    8-byte BLAKE2b hash of its name, a zero byte and the ID.
-    """
+    """Picks the queue of an ID by a rule that never changes: the one with the greatest 8-byte
+    BLAKE2b hash of its name, a zero byte and the ID."""
 
     def __init__(self, names: Iterable[bytes]) -> None:
         # Sorted: of two equal hashes, which do not happen, the first counts.
