@@ -215,9 +215,9 @@ def _with_waiting(
 
 def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
     """Add the counts that need a walk over the whole queue; also return the duplicated items."""
-    from rwq_cli.core.inspect.keyspace import KeyNotes, Totals, survey_facts
+    from rwq_cli.core.inspect.keyspace import KeyNotes, survey_facts
 
-    totals, notes = Totals(), KeyNotes(queue)
+    notes = KeyNotes(queue)
     stray: set[bytes] = set()
     duplicated: set[bytes] = set()
     by_state: Counter[State] = Counter()
@@ -227,7 +227,7 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
         found = zip(leased, states(queue, leased), strict=True)
         stray.update(item_id for item_id, state in found if state is State.STRAY_LEASE)
 
-    for facts in survey_facts(queue, on_keys=note_keys, totals=totals):
+    for facts in survey_facts(queue, on_keys=note_keys, notes=notes):
         state = facts.state
         # The others are counted in processing.
         by_state[state] += state is not State.HELD or not facts.in_processing
@@ -236,7 +236,7 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
         elif state is State.GHOST:
             stray.discard(facts.item_id)
     known = known._replace(
-        returned=totals.returned,
+        returned=notes.returned,
         held=by_state[State.HELD],
         orphaned=by_state[State.ORPHANED],
         unlisted=by_state[State.UNLISTED],
@@ -245,7 +245,7 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
         # Those of items that were completed meanwhile have ended.
         stray_leases=states(queue, list(stray)).count(State.STRAY_LEASE),
         wrong_types=len(notes.wrong_keys()),
-        returns=totals.returns,
+        returns=notes.returns,
         results=notes.count_results(),
     )
     return known, duplicated

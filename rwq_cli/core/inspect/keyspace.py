@@ -6,7 +6,6 @@ A command scans the keys once, and tells by a key's prefix what it is.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
@@ -86,7 +85,7 @@ def owner_of_unlisted(keys: QueueKeys, facts: Facts) -> bytes | None:
 
 
 class KeyNotes:
-    """What a walk over all keys of a queue meets besides data and entries.
+    """What a walk over all keys of a queue meets besides broken items.
 
     Keys may belong to a queue whose name begins like this queue's lease or result keys.
     """
@@ -100,6 +99,9 @@ class KeyNotes:
         # How many keys begin with the queue's name and look like those of no queue; the first few.
         self.unowned = 0
         self.examples: list[bytes] = []
+        # How many data keys there are, about: SCAN may return a key twice. How many of their items
+        # have a count of returns, and the sum of those.
+        self.items = self.returned = self.returns = 0
 
     def add(self, page: Sequence[bytes]) -> list[bytes]:
         """Note a page of keys; return the IDs of leases."""
@@ -165,23 +167,12 @@ OnFacts = Callable[[Facts], object]
 OnKeys = Callable[[list[bytes]], object]
 
 
-@dataclass(slots=True)
-class Totals:
-    """Totals of a walk."""
-
-    # How many data keys SCAN returned, which may return a key twice.
-    items: int = 0
-    # How many items have a count of returns, and the sum of those.
-    returned: int = 0
-    returns: int = 0
-
-
 def survey_facts(
     queue: Queue,
     *,
     on_listed: OnFacts | None = None,
     on_keys: OnKeys | None = None,
-    totals: Totals | None = None,
+    notes: KeyNotes | None = None,
 ) -> Iterator[Facts]:
     """The facts about every ID that may be broken in a way that no single structure shows.
 
@@ -194,15 +185,15 @@ def survey_facts(
     bytes. Hashes would take less, but a collision could hide an orphan or a ghost.
 
     `on_listed` receives the facts about each ID in processing or in a sorted set, as if it were
-    nowhere else; `on_keys` pages of all keys under the queue's prefix.
+    nowhere else; `on_keys` pages of all keys under the queue's prefix; `notes` the totals.
     """
-    totals = totals or Totals()
+    notes = notes or KeyNotes(queue)
     queue.progress.begin(
         "reading the lists", lengths_of(queue, queue.keys.main, queue.keys.processing)
     )
     listed, suspects = _walk_structures(queue, on_listed)
     queue.progress.begin("reading the keys")
-    unlisted = _walk_keys(queue, listed, on_keys, totals)
+    unlisted = _walk_keys(queue, listed, on_keys, notes)
     # The remaining IDs are listed and have no data.
     suspects.update(dict.fromkeys(listed))
     listed.clear()
@@ -216,8 +207,8 @@ def survey_facts(
             if facts.has_stale_returns or facts.has_invalid_returns:
                 suspects[facts.item_id] = None
             if facts.has_data:
-                totals.returned += 1
-                totals.returns += facts.returns or 0
+                notes.returned += 1
+                notes.returns += facts.returns or 0
     yield from facts_of(queue, suspects.keys(), main_twice=False, digests=True)
 
 
@@ -257,7 +248,7 @@ def _walk_structures(
 
 
 def _walk_keys(
-    queue: Queue, listed: set[bytes], on_keys: OnKeys | None, totals: Totals
+    queue: Queue, listed: set[bytes], on_keys: OnKeys | None, notes: KeyNotes
 ) -> Iterable[bytes]:
     """Remove the IDs that have data from `listed`; return those that are not listed.
 
@@ -270,7 +261,7 @@ def _walk_keys(
     pattern = pattern_of(keys.item_prefix) if on_keys is None else keys.pattern
     for page in queue.connection.scan_keys(pattern):
         ids = ids_of(page, keys.item_prefix)
-        totals.items += len(ids)
+        notes.items += len(ids)
         queue.progress.advance(len(ids))
         if not listed.issuperset(ids):
             unlisted += (item_id for item_id in ids if item_id not in listed)

@@ -15,7 +15,6 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.keyspace import (
     EXAMPLES,
     KeyNotes,
-    Totals,
     owner_of_unlisted,
     shadowed_by_name,
     survey_facts,
@@ -89,8 +88,8 @@ def diagnose(
     # If one of the queue's own keys has the wrong type, the queue cannot be read.
     if wrong := list(wrong_structures(queue)):
         return diagnosis([*findings, _about_keys(Code.WRONG_TYPE, wrong)], None)
-    look, totals = FirstLook(queue.now_ms()), Totals()
-    suspects, about_keys = _first_look(queue, look, totals)
+    look, notes = FirstLook(queue.now_ms()), KeyNotes(queue)
+    suspects, about_keys = _first_look(queue, look, notes)
     # Keys of the wrong type have a finding of their own.
     suspects = _only(suspects, lambda _, p: p.code in wanted and p.code is not Code.WRONG_TYPE)
     findings += about_keys
@@ -123,7 +122,7 @@ def diagnose(
             if code is Code.MOVING:
                 reason = next(facts_of(queue, shown[:1])).reason
             findings.append(Finding(code, len(ids), shown, False, number, len(remaining), reason))
-    return diagnosis(findings, totals.items)
+    return diagnosis(findings, notes.items)
 
 
 def _about_keys(code: Code, keys: Sequence[bytes], count: int | None = None) -> Finding:
@@ -142,14 +141,13 @@ def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
 
 
 def _first_look(
-    queue: Queue, look: FirstLook, totals: Totals
+    queue: Queue, look: FirstLook, notes: KeyNotes
 ) -> tuple[Suspects, Iterator[Finding]]:
     """All IDs that look broken, even between two commands of their worker; what is about keys."""
     suspects: Suspects = {}
     listed: set[bytes] = set()
     # Queues without lists whose data look like items that lost their entries.
     outsiders: dict[bytes, None] = {}
-    notes = KeyNotes(queue)
 
     def note_listed(facts: Facts) -> None:
         listed.add(facts.item_id)
@@ -161,7 +159,7 @@ def _first_look(
                 suspects[facts.item_id] = found
 
     # The survey looks up its suspects everywhere, so their facts replace those read before.
-    for facts in survey_facts(queue, on_listed=note_listed, on_keys=note_keys, totals=totals):
+    for facts in survey_facts(queue, on_listed=note_listed, on_keys=note_keys, notes=notes):
         note_problems(suspects, look, facts)
         if owner := owner_of_unlisted(queue.keys, facts):
             outsiders[owner] = None
