@@ -35,9 +35,9 @@ _READING_SCRIPTS = frozenset(
 )
 _CLEANING_SCRIPTS = frozenset(("repair", "prune", "restore_guards", "delete_stray_leases"))
 # What brings a delayed item back before its time, or a buried one at all: by name, when asked to.
-_BRINGING_BACK = frozenset(("release", "lease_by_id"))
+_BRINGING_BACK = frozenset(("put", "lease_by_id"))
 # What acts on chosen items.
-_ACTING_SCRIPTS = frozenset(("complete", "remove", "release", "schedule", "push_scheduled"))
+_ACTING_SCRIPTS = frozenset(("complete", "put", "push_scheduled"))
 # A guard outlives the due time by a minute; some of it passes until we have read what is left.
 _MARGIN_MS = 55_000
 
@@ -216,16 +216,13 @@ class WatchedConnection(Connection):
     def _check_data(self, script: str, before: RawKeys, after: RawKeys) -> None:
         """An add and a restore make data, a complete and a removal delete them; nothing else."""
         gone = before.data.keys() - after.data.keys()
-        assert not gone or script in ("complete", "remove"), f"{script} deleted {gone}"
+        assert not gone or script == "complete", f"{script} deleted {gone}"
         for item_id in gone:
-            self._books.complete(item_id) if script == "complete" else self._books.remove(item_id)
+            self._books.complete(item_id)
         self.vanished.update(gone)
         # Kept in the step that completes; what an earlier item left must not pass for this one's.
         expected = before.results | gone if self.keeps else before.results - gone
-        completes = gone and script == "complete"
-        assert after.results == (expected if completes else before.results), (
-            f"{script} kept another"
-        )
+        assert after.results == (expected if gone else before.results), f"{script} kept another"
         kept = {item_id: after.data[item_id] for item_id in before.data.keys() & after.data.keys()}
         assert kept == self._books.live, f"{script} changed data"
         for item_id in after.data.keys() - before.data.keys():
