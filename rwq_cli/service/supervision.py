@@ -67,8 +67,8 @@ class Supervision:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stopping()
         self._ended.set()
+        self.stopping()
         if self._http is not None:
             self._http.shutdown()
             self._http.server_close()
@@ -84,7 +84,8 @@ class Supervision:
             except BaseException as error:
                 self._failure = error
                 # The main thread may wait for something; `__exit__` raises the error.
-                signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
+                if not self._ended.is_set():
+                    signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
 
         Thread(target=guarded, name="rwq-supervision", daemon=True).start()
 

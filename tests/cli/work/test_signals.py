@@ -119,16 +119,6 @@ def test_hup_drains(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq.process("work", *telling("tell HUP")).as_tuple() == (0, "", "completed 2\n")
 
 
-def test_the_handlers_of_the_caller_are_restored(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"1")
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1, signal.SIGTSTP)
-    before = [signal.getsignal(number) for number in numbers]
-    assert rwq("work", "--drain", "--", "true").code == 0
-    # Ctrl-C in a command is handled from its first one on.
-    assert [signal.getsignal(number) for number in numbers][1:] == before[1:]
-    assert signal.set_wakeup_fd(-1) == -1
-
-
 def test_a_signal_to_the_group_of_the_worker_reaches_no_command(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
