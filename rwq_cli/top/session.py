@@ -25,8 +25,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Field
 from rwq_cli.output.sections import Piece
-from rwq_cli.top.running import Runner
-from rwq_cli.top.terminal import TerminalGuard
+from rwq_cli.top.terminal import Runner, TerminalGuard
 from rwq_cli.views.item_report import Shown, read_shown
 from rwq_cli.views.items import columns_for
 from rwq_cli.views.top import sort_column

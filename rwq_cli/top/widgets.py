@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.top.running import Action, Runner
+from rwq_cli.top.terminal import Action, Runner
 
 
 class Listing(Static, can_focus=True):

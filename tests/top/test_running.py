@@ -11,7 +11,7 @@ import redis
 from rwq_cli.cli.connect import command_lines, open_connection
 from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
-from rwq_cli.top.running import Action, Runner
+from rwq_cli.top.terminal import Action, Runner
 from tests.conftest import Foreign
 from tests.driver import Rwq, configure
 
