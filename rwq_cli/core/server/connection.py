@@ -38,13 +38,6 @@ class Connection(Endpoint):
         patience_s: How long a refusal that passes is waited for, seconds; infinity for as long as
             it takes.
 
-    Attributes:
-        progress: The progress listener of operations.
-        on_wait: Called with a message if a command waits for long.
-        explain: Called with the error of a connection that cannot be made; may change its hint.
-        stop: Ends what is sent ahead of its replies, once all outstanding ones are read.
-        is_cluster: Whether the server is a cluster.
-
     Raises:
         InvalidArgument: The client decodes replies.
     """
@@ -189,11 +182,8 @@ class Connection(Endpoint):
                 return
 
     def set_no_touch(self) -> bool:
-        """Turn on CLIENT NO-TOUCH on every link, so that reads do not reset idle times.
-
-        Returns whether the server supports it (Redis 7.2 and Valkey do). If not, reading an item's
-        data or its size resets its idle time.
-        """
+        """Turn on CLIENT NO-TOUCH on every link, so that reading data or a size does not reset an
+        idle time; return whether the server supports it (Redis 7.2 and Valkey do)."""
         if self.shared.no_touch is False:
             self.shared.no_touch = True
             with self.lend(writes=False, patience=Patience(self)):

@@ -61,8 +61,11 @@ class Endpoint:
         self.address = name if address is None else address
         self.connect_timeout_s, self.reply_timeout_s = connect_timeout_s, reply_timeout_s
         self.patience_s = patience_s
+        # Called with a message if a command waits for long.
         self.on_wait: Callable[[str], object] = lambda _message: None
+        # Called with the error of a connection that cannot be made; may change its hint.
         self.explain: Callable[[errors.ServerError], object] = lambda _error: None
+        # Ends what is sent ahead of its replies, once all outstanding ones are read.
         self.stop = CancelToken()
         self.progress = ProgressListener()
         self.shared = Shared()
