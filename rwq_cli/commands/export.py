@@ -59,7 +59,6 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
     if options.reads_all:
         check(EXPORT_FIELDS, options)
     exports: list[Export] = []
-    empty: list[WorkQueue] = []
     named = 0
 
     def begin(queue: WorkQueue) -> Export:
@@ -75,18 +74,22 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
     # The header of one queue has its time, that of several comes before the first is read.
     first = begin(opened.queues[0]) if opened.is_one else None
 
-    def read(queue: WorkQueue) -> Iterator[Sequence[_Entry]]:
-        run = first or begin(queue)
-        is_empty = True
-        batches: Iterator[Sequence[ItemSnapshot | Result]] = run.batches()
+    def entries(run: Export) -> Iterator[Sequence[ItemSnapshot | Result]]:
+        yield from run.batches()
         if choice.is_whole_queue and is_lines:
-            batches = chain(batches, _results(settings, run))
-        for batch in batches:
+            try:
+                yield from run.results()
+            except PermissionDenied:
+                environment.note("rwq: this user may not read results; none are in the export")
+
+    def read(queue: WorkQueue) -> Iterator[Sequence[_Entry]]:
+        run, is_empty = first or begin(queue), True
+        for batch in entries(run):
             is_empty = is_empty and not batch
             yield [(queue.name, entry) for entry in batch]
         # A selection by options has its own note.
         if is_empty and not run.skipped.wrong_keys and (choice.by_name or choice.is_whole_queue):
-            empty.append(queue)
+            warn_missing(settings, queue)
 
     batches = opened.each(read)
     if is_lines:
@@ -103,8 +106,6 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
         items = cast(Iterator[tuple[bytes, ItemSnapshot]], chain.from_iterable(batches))
         written = settings.out.table(items, EXPORT_FIELDS, ())
     environment.stdout.flush()
-    for nothing in empty:
-        warn_missing(settings, nothing)
     for key in chain.from_iterable(run.skipped.wrong_keys for run in exports):
         environment.error(f"rwq: {escaped(key)} has the wrong type; not exported")
     results = sum(run.results_read for run in exports)
@@ -123,10 +124,3 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
     rest = ", ".join(f"{human.count(number)} {kind}" for number, kind in skipped if number)
     environment.note(f"{done}{where}" + (f"; skipped {rest}" if rest else ""))
     return batch_status(written, bool(opened.left_out) + bool(wrong) + bool(missing))
-
-
-def _results(settings: Settings, run: Export) -> Iterator[Sequence[Result]]:
-    try:
-        yield from run.results()
-    except PermissionDenied:
-        settings.environment.note("rwq: this user may not read results; none are in the export")
