@@ -10,9 +10,10 @@ from rwq_cli.cli.options import GLOBAL_NAMES
 from rwq_cli.core.clock import Clock
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.topics import TOPICS
+from tests import processes
 from tests.all_commands import CommandInfo, all_commands
 from tests.conftest import Foreign
-from tests.driver import Rwq
+from tests.driver import Rwq, configure
 
 ALL = all_commands()
 
@@ -51,88 +52,45 @@ def test_every_command_has_its_usage_options_examples_and_exit_codes_on_a_screen
 
 
 # A command that stops its worker.
-STOPPING = "printf '#!/bin/sh\\nkill -TERM $PPID\\n'"
-# Examples that need a file, another program or a terminal, and what stands for it.
+STOPPING = "#!/bin/sh\nkill -TERM $PPID\n"
+# The files that examples name.
+FILES = {
+    "urls.txt": "http://a\n",
+    "fixed.json": "{}",
+    "answer.json": "1",
+    "bin/code": "#!/bin/sh\n",
+    "dump.json": "",
+    "bin/jq": '#!/bin/sh\necho \'{"id": "k", "data": {}}\'\n',
+    "bin/curl": "#!/bin/sh\n",
+    "bin/identify": STOPPING,
+    "resize": STOPPING,
+    "tasks/greet": STOPPING,
+}
+# What comes before some: another state of the item, something to undo.
+_REMOVED = "rwq rm -q jobs --yes 1"
+_RELEASED = "rwq release -q jobs 4f2a9c"
+_REJECTED = "rwq complete -q jobs --rejected 4f2a9c"
 PREPARED = {
-    "rwq add -q jobs -f urls.txt --id-from sha256": "printf 'http://a\\nhttp://b\\n' > urls.txt",
-    "rwq add -q jobs --at 08:00 -f urls.txt": "echo http://a > urls.txt",
-    "rwq add -q '{jobs:1}' -q '{jobs:2}' -f urls.txt --id-from sha256": "echo http://a > urls.txt",
-    "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl": (
-        'jq() { echo \'{"id": "k", "data": {}}\'; }'
-    ),
     "rwq wait -q jobs --timeout 1h": "rwq complete -q jobs 1 2 3 4f2a9c",
     "rwq wait -q jobs --id 4f2a9c --timeout 10m": "rwq complete -q jobs 4f2a9c",
-    "rwq import -q jobs jobs.jsonl": "rwq export -q jobs > jobs.jsonl",
-    "rwq import -q jobs --on-conflict skip jobs.jsonl": "rwq export -q jobs > jobs.jsonl",
-    "rwq undo --dry-run": "rwq rm -q jobs --yes 1",
-    "rwq undo --yes": "rwq rm -q jobs --yes 1",
-    "rwq undo --yes 12": "rwq rm -q jobs --yes 1; mv .local/state/rwq/undo/1.jsonl "
-    ".local/state/rwq/undo/12.jsonl",
-    "rwq undo --redo --dry-run": "rwq rm -q jobs --yes 1; rwq undo --yes",
-    "rwq complete -q jobs 4f2a9c --mine": (
-        "rwq release -q jobs 4f2a9c; rwq lease -q jobs --id 4f2a9c"
-    ),
-    "rwq mv -q jobs --to jobs --to-context new --all --follow --yes": (
-        'rwq context set new -u "$RWQ_URL?db=1"'
-    ),
+    **dict.fromkeys(("rwq undo --dry-run", "rwq undo --yes"), _REMOVED),
+    "rwq undo --yes 12": f"{_REMOVED}; cd .local/state/rwq/undo; mv 1.jsonl 12.jsonl",
+    "rwq undo --redo --dry-run": f"{_REMOVED}; rwq undo --yes",
+    "rwq complete -q jobs 4f2a9c --mine": f"{_RELEASED}; rwq lease -q jobs --id 4f2a9c",
+    "rwq lease -q jobs --id 4f2a9c": _RELEASED,
+    "rwq kick -q jobs 4f2a9c": "rwq bury -q jobs 4f2a9c",
+    "rwq result -q jobs 4f2a9c": _REJECTED,
+    "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json": _REJECTED,
+    "rwq result -q jobs 4f2a9c -o json": _REJECTED,
+    "echo - | rwq show -q jobs -": "rwq add -q jobs --id - x",
+    "rwq work -q jobs --task-dir ./tasks": "rwq purge -q jobs --yes; rwq add -q jobs '[\"greet\"]'",
     **dict.fromkeys(
         ("rwq diff jobs jobs-copy", "rwq diff jobs jobs-copy -o jsonl"),
         "rwq export -q jobs | rwq import -q jobs-copy -",
     ),
-    "rwq diff jobs --to-context new": (
-        'rwq context set new -u "$RWQ_URL?db=1"; rwq export -q jobs | rwq import -c new -q jobs -'
-    ),
-    "rwq edit -q jobs 4f2a9c": "export EDITOR=true",
-    "EDITOR='code --wait' rwq edit -q jobs 4f2a9c": "ln -s /bin/true bin/code",
-    "rwq edit -q jobs 4f2a9c -f fixed.json": "echo '{}' > fixed.json",
-    "rwq kick -q jobs 4f2a9c": "rwq bury -q jobs 4f2a9c",
-    "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d": "echo 1 > answer.json",
-    **dict.fromkeys(
-        (
-            "rwq result -q jobs 4f2a9c",
-            "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json",
-            "rwq result -q jobs 4f2a9c -o json",
-        ),
-        "rwq complete -q jobs --rejected 4f2a9c",
-    ),
-    "echo - | rwq show -q jobs -": "rwq add -q jobs --id - x",
-    **dict.fromkeys(
-        (
-            "rwq work -q jobs -- ./resize",
-            "rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize",
-            "rwq work -q jobs --batch 100 -- ./resize",
-            "rwq work -q jobs --dry-run -- ./resize",
-        ),
-        f"{STOPPING} > resize; chmod +x resize; rwq add -q high x",
-    ),
-    "rwq work -q jobs --input arg --drain -- curl -fsS '{data}'": "ln -s /bin/true bin/curl",
-    "rwq work -q jobs --input file --result -- identify '{file}'": (
-        f"{STOPPING} > bin/identify; chmod +x bin/identify"
-    ),
-    "rwq work -q jobs --task-dir ./tasks": (
-        f"mkdir tasks; {STOPPING} > tasks/greet; chmod +x tasks/greet; "
-        "rwq purge -q jobs --yes; rwq add -q jobs '[\"greet\"]'"
-    ),
-    "rwq lease -q high -q normal -q low --wait -o jsonl": "rwq add -q normal x",
-    "rwq lease -q jobs --id 4f2a9c": "rwq release -q jobs 4f2a9c",
-    "rwq context show": 'rwq context set a -u "$RWQ_URL"; rwq context use a; unset RWQ_URL',
-    "rwq context use prod": "rwq context set prod -u redis://db1",
-    "rwq context use -": "; ".join(
-        f"rwq context set {name} -u redis://{name}; rwq context use {name}" for name in "ab"
-    ),
-    "rwq context rm old": "rwq context set old -u redis://db1",
-    "rwq context rm test-1 test-2": (
-        "rwq context set test-1 -u redis://db1; rwq context set test-2 -u redis://db1"
-    ),
-    **dict.fromkeys(
-        (
-            "rwq context show prod -o json",
-            "rwq context set prod --name-color red --protect type --read-only",
-            "rwq context set prod --unset queue --no-read-only",
-            "rwq context check prod -q jobs",
-        ),
-        'rwq context set prod -u "$RWQ_URL" -q jobs',
-    ),
+    "rwq diff jobs --to-context new": "rwq export -q jobs | rwq import -c new -q jobs -",
+    "rwq context show": "unset RWQ_URL",
+    "rwq context use -": "rwq context use old",
 }
 EXAMPLES = [
     example
@@ -143,34 +101,47 @@ EXAMPLES = [
 ]
 
 
-VARIABLES = {"RWQ_QUEUE": ""}
+@pytest.fixture
+def world(rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch) -> Rwq:
+    """What examples speak of: items, contexts, files and programs; none has a terminal."""
+    foreign.waiting(b"1", b"2", b"3")
+    foreign.leased(b"4f2a9c", holder=b"rwq:ann@host:1")
+    for name in (b"high", b"normal"):
+        Foreign(foreign.raw, name).waiting(b"x")
+    url = rwq.variables["RWQ_URL"]
+    names = {"prod": url, "new": f"{url}?db=1", "old": url, "test-1": url, "test-2": url}
+    contexts = "".join(f'[contexts.{name}]\nurl = "{url}"\n' for name, url in names.items())
+    configure(rwq.home, f'current = "prod"\n{contexts}')
+    for name, text in FILES.items():
+        (rwq.home / name).parent.mkdir(exist_ok=True)
+        (rwq.home / name).write_text(text)
+        (rwq.home / name).chmod(0o755)
+    processes.write_program(rwq.home / "bin" / "rwq")
+    (rwq.home / "jobs.jsonl").write_bytes(rwq("export", "-q", "jobs").out)
+    monkeypatch.chdir(rwq.home)
+    rwq.variables = {**rwq.variables, "RWQ_QUEUE": "", "EDITOR": "true"}
+    return rwq
 
 
 @pytest.mark.usefixtures("slept_s")
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_works(
-    rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, example: str
+    world: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, example: str
 ) -> None:
-    foreign.waiting(b"1", b"2", b"3")
-    foreign.leased(b"4f2a9c", holder=b"rwq:ann@host:1")
     if not any(word in example for word in ("touch", "--force", "leases", "doctor")):
         foreign.raw.delete("jobs:lease:4f2a9c", "jobs:leased_by_session:4f2a9c")
     before = PREPARED.get(example, "")
     line = f"{example} --grace 0" if example.startswith("rwq clean") else example
-    monkeypatch.chdir(rwq.home)
     code = 0
     if any(each in line for each in ("--every", "--watch", "--follow")):
         code = 130
         monkeypatch.setattr(Clock, "sleep", press_ctrl_c)
-    if is_simple(before) and is_simple(line) and "EDITOR" not in line:
+    if is_simple(before) and is_simple(line):
         if before:
-            assert rwq(*shlex.split(before)[1:], variables=VARIABLES).code == 0
-        result = rwq(*shlex.split(line)[1:], variables=VARIABLES)
+            assert world(*shlex.split(before)[1:]).code == 0
+        result = world(*shlex.split(line)[1:])
     else:
-        line = line.replace("--follow", "")
-        code = 0
-        script = f"set -euo pipefail; {before or ':'}; {line}"
-        result = rwq.shell(script, VARIABLES)
+        result = world.shell(f"set -euo pipefail; {before or ':'}; {line}")
     assert (result.code, "error:" in result.notes) == (code, False), result.notes
 
 
@@ -181,8 +152,9 @@ def press_ctrl_c(_clock: Clock, seconds: float) -> None:
 
 
 def is_simple(line: str) -> bool:
-    """Whether it is one run of rwq, which needs no shell; nothing at all is simple, too."""
-    return not line or (line.startswith("rwq ") and not set(line) & set("|<>;&$"))
+    """True for nothing at all, and for one run of rwq that needs no shell and starts nothing."""
+    is_run = line.startswith("rwq ") and not line.startswith("rwq work")
+    return not line or (is_run and not set(line) & set("|<>;&$"))
 
 
 class TestRoot:
