@@ -68,7 +68,6 @@ def _host_port(address: Any) -> str:
 
 
 def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
-    """The family and the address to bind."""
     if not host and socket.has_dualstack_ipv6():
         return socket.AF_INET6, ("::", port)
     found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)

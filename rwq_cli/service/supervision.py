@@ -113,7 +113,6 @@ class Supervision:
             self._show(text)
 
     def lost(self, reason: str) -> None:
-        """The server is lost; `ready` says that it is back."""
         self._lost = reason
         self._show(reason)
 

@@ -68,7 +68,6 @@ class Commands:
 
     @property
     def running(self) -> int:
-        """How many run, or are being started."""
         return len(self._runs) + self._is_starting
 
     @property
@@ -82,7 +81,6 @@ class Commands:
             self._end(run, Cause.STOP)
 
     def kill_all(self) -> None:
-        """Send SIGKILL to all commands."""
         for run in self.runs:
             run.kill()
 
@@ -114,7 +112,6 @@ class Commands:
     # The thread of the loop.
 
     def start(self, jobs: Sequence[Job], finish: Finish) -> None:
-        """Start the command for some jobs; `finish` is called when it has ended."""
         if not self._may_begin():
             finish(_unused(jobs))
             return
@@ -167,7 +164,6 @@ class Commands:
             os.write(self._writer, b"x")
 
     def serve(self) -> None:
-        """Read what commands print, and say how they have ended."""
         try:
             while not self._is_closed:
                 self._look()
@@ -234,7 +230,6 @@ class Commands:
         run.finish(self._judge(run))
 
     def _judge(self, run: Run) -> JobEnd:
-        """Decide what becomes of the items of a command; it may end the worker."""
         # What has arrived by now is followed before another item is taken.
         is_working = self._may_begin()
         code, tail = run.code or 0, run.stderr.tail
@@ -263,7 +258,6 @@ class Commands:
 
 
 def _unused(jobs: Sequence[Job]) -> PutBack:
-    """The end of jobs whose command was not started."""
     for job in jobs:
         job.has_started = False
     return PutBack(front=True)

@@ -70,7 +70,6 @@ class Invocations:
 
     @property
     def planned_file(self) -> bytes:
-        """What is shown as the path of the file in a dry run."""
         return os.fsencode(os.path.join(self.file_directory, "rwq-work"))
 
     def of(self, jobs: Sequence[Job], file: bytes | None = None) -> Invocation:
@@ -137,7 +136,6 @@ class Invocations:
 
 
 def check_command(words: Sequence[bytes], input: Input | None, *, is_batch: bool) -> None:
-    """Check that placeholders and the chosen input agree."""
     used = {found for word in words[1:] for found in _PLACEHOLDER.findall(word)}
     if is_batch and used:
         raise InvalidArgument(
@@ -165,7 +163,6 @@ def _is_text(raw: bytes) -> bool:
 
 
 def _line(job: Job) -> bytes:
-    """An item of a batch: a JSON object on a line."""
     record = {
         **bytes_fields("queue", job.queue),
         **bytes_fields("id", job.item_id),

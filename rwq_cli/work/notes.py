@@ -130,12 +130,10 @@ class Notes:
         self.news = Flag()
 
     def line(self, line: str, *, is_error: bool = True) -> None:
-        """Note a line."""
         self._lines.append((line, is_error))
         self.news.set()
 
     def write(self) -> None:
-        """Write what was noted."""
         while self._lines:
             line, is_error = self._lines.popleft()
             (self._environment.error if is_error else self._environment.note)(f"rwq: {line}")
@@ -158,7 +156,6 @@ class Notes:
 
 
 def _fate(event: Event) -> str:
-    """What becomes of an item that failed."""
     if event.kind == Fate.RETRY:
         # What waits is taken first.
         when = "not before" if event.has_backlog else "in"
@@ -169,7 +166,6 @@ def _fate(event: Event) -> str:
 
 
 def commands(number: int) -> str:
-    """So many commands."""
     return "1 command" if number == 1 else f"{number:,} commands"
 
 
@@ -179,7 +175,6 @@ def status(progress: Progress) -> str:
 
 
 def counted(progress: Progress) -> str:
-    """What a worker has done."""
     counts = progress.counts
     words = {Fate.COMPLETED: "done", Fate.RETRY: "retry", Fate.BURIED: "buried"}
     for kind in (Fate.REJECTED, Fate.RELEASED, Fate.LOST):
@@ -202,7 +197,6 @@ class JobLog:
             raise InvalidArgument(f"cannot write the job log {path}: {reason}", "check --joblog")
 
     def write(self, lines: Iterable[str]) -> None:
-        """Append lines, each in one write."""
         for line in lines:
             try:
                 write_all(self._fd, f"{line}\n".encode("utf-8", "backslashreplace"))

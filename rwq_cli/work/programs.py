@@ -64,7 +64,6 @@ def find_program(word: bytes, path: str) -> bytes:
 
 
 def allow_open_files(children: int) -> None:
-    """Raise the limit of open files, if that many children need more."""
     needed = _FILES_EACH * children + _FILES_BESIDE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if needed <= soft or soft == resource.RLIM_INFINITY:
@@ -89,8 +88,7 @@ def start(invocation: Invocation) -> tuple[int, list[int], list[int]]:
     actions: list[tuple[object, ...]] = []
     try:
         if invocation.stdin:
-            stdin = _memory()
-            _fill(stdin, invocation.stdin)
+            stdin = _memory(invocation.stdin)
             actions.append((os.POSIX_SPAWN_DUP2, stdin, 0))
         else:
             actions.append((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0))
@@ -118,23 +116,25 @@ def start(invocation: Invocation) -> tuple[int, list[int], list[int]]:
     return pid, readers, writers
 
 
-def _memory() -> int:
-    """A file in memory: nobody has to feed it to the command."""
+def _memory(data: bytes) -> int:
+    """A file in memory that holds the data: nobody has to feed it to the command."""
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("rwq-data")
-    with TemporaryFile() as file:
-        return os.dup(file.fileno())
-
-
-def _fill(fd: int, data: bytes) -> None:
-    # Its offset stays at the start.
-    written = 0
-    while written < len(data):
-        written += os.pwrite(fd, memoryview(data)[written:], written)
+        fd = os.memfd_create("rwq-data")
+    else:
+        with TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    try:
+        # Its offset stays at the start.
+        written = 0
+        while written < len(data):
+            written += os.pwrite(fd, memoryview(data)[written:], written)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _failure(name: str, error: OSError | ValueError) -> Exception:
-    """The error of a process that could not be started."""
     if not isinstance(error, OSError):
         return BadArguments("NUL cannot be part of an argument")
     if error.errno == errno.E2BIG:

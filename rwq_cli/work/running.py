@@ -79,7 +79,6 @@ class Stream:
             self._rest += data[end:]
 
     def flush(self, end: bytes = b"") -> None:
-        """Pass on the rest, and this end of its line."""
         if self._rest and self._sink is not None:
             self._sink(self._rest + end)
             self._rest = b""
@@ -150,7 +149,6 @@ class Run:
         return self._is_stopped
 
     def check(self) -> None:
-        """End it if its time is over."""
         if time.monotonic() < self.due_s:
             return
         if self.cause is None:
@@ -159,7 +157,6 @@ class Run:
             self.kill()
 
     def reap(self) -> None:
-        """Reap its process, and read the last of its output."""
         self._wait_for(0)
         self.run_s = time.monotonic() - self._began_s
         for fd in self._writers:
@@ -198,7 +195,6 @@ class Run:
         self.send(signal.SIGCONT)
 
     def kill(self) -> None:
-        """Send SIGKILL to all that it has started."""
         self.cause = self.cause or Cause.STOP
         self._is_killed, self.due_s = True, inf
         self.send(signal.SIGKILL)

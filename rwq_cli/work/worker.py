@@ -313,7 +313,6 @@ class Worker:
             self._fail(event.error)
 
     def _settle(self, ended: Ended) -> None:
-        """Record an end that the server has acknowledged."""
         event, is_failure = end_event(ended, self._commands.run_of.pop(ended.job, None))
         progress = self._notes.progress
         progress.counts[ended.fate] += 1
@@ -336,5 +335,4 @@ def clean(queues: Sequence[WorkQueue], notes: Notes) -> None:
 
 
 def count(queues: Sequence[WorkQueue], notes: Notes) -> None:
-    """Count what waits."""
     notes.progress.left = sum(queue.lengths().waiting for queue in queues)

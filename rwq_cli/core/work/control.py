@@ -148,7 +148,6 @@ class StopConditions:
         self._idle_since_s: float | None = None
 
     def end(self, why: EndReason) -> None:
-        """End the worker, unless it ends already."""
         self.why = self.why or why
 
     def reserve(self, count: int) -> int:
@@ -217,5 +216,4 @@ class StopConditions:
         return is_over or not (error.is_transient or isinstance(error, AuthenticationFailed))
 
     def summary(self) -> WorkSummary:
-        """What the worker did."""
         return WorkSummary(dict(self._fates), self._given_up, self.why or EndReason.STOPPED)

@@ -171,13 +171,11 @@ class HeldJobs:
 
     @property
     def all(self) -> list[Job]:
-        """All that are held."""
         with self._lock:
             return list(self._held.values())
 
     @property
     def running(self) -> list[Job]:
-        """Those that have not ended."""
         with self._lock:
             return [job for job in self._held.values() if job not in self._endings]
 
@@ -188,7 +186,6 @@ class HeldJobs:
 
     @property
     def unsettled(self) -> int:
-        """How many have ended, and wait for the server."""
         return len(self._endings)
 
     def add(self, jobs: Iterable[Job]) -> list[Job]:
@@ -257,7 +254,6 @@ class HeldJobs:
         return ending
 
     def note_renewal(self, jobs: Sequence[Job], reply: Sequence[Any], deadline_s: float) -> None:
-        """Note the reply to a call that renews leases until then."""
         outcomes = OutcomeBatch.from_reply([job.item_id for job in jobs], reply)
         with self._lock:
             for job, outcome in zip(jobs, outcomes, strict=True):

@@ -121,7 +121,6 @@ class WorkWaiter:
             self._pushes = None
 
     def close(self) -> None:
-        """Close all links and files."""
         self._close_pushes()
         fds = self._reader, self._writer
         # A late `wake` must not write to a file that has the number by then.

@@ -85,7 +85,6 @@ class Worker:
         self._has_ended = Event()
 
     def run(self) -> WorkSummary:
-        """Work until the end."""
         self._stop.workers[self.session] = self.wake
         renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
         try:
@@ -118,7 +117,6 @@ class Worker:
             raise
 
     def _fail(self, error: BaseException) -> None:
-        """End after what runs."""
         self._failure = self._failure or error
         self._conditions.end(EndReason.STOPPED)
         self.wake()
@@ -156,7 +154,6 @@ class Worker:
                 return
 
     def _exchange(self, starter: Starter, ends: Sequence[tuple[Job, JobEnd]], take: int) -> None:
-        """End jobs, and begin others, or wait until there are some."""
         sent_s = self._clock.monotonic()
         result = self.session.exchange(ends, take=take)
         if result.error is None:
@@ -199,7 +196,6 @@ class Worker:
             raise
 
     def _finish(self, slot: int, jobs: Sequence[Job], value: Value) -> None:
-        """Note how jobs have ended; for any thread."""
         end: Any = Done(value) if value is None or isinstance(value, bytes) else value
         if not isinstance(end, Done | Failure | PutBack | GiveUp):
             end = PutBack(front=True)
@@ -251,7 +247,6 @@ class Worker:
         return len(self._free) + len(self._resting) < self._concurrency
 
     def _is_ending(self) -> bool:
-        """Whether no more jobs are to be started."""
         if self._stop.is_set:
             self._conditions.end(EndReason.STOPPED)
         self._conditions.drains |= self._stop.drains
@@ -261,7 +256,6 @@ class Worker:
         return [self._ends.popleft() for _ in range(len(self._ends))]
 
     def _record(self, result: ExchangeResult, reserved: int = 0, sent_s: float = -inf) -> None:
-        """Count what an exchange settled, and tell the listener."""
         self._conditions.note(result, reserved, sent_s)
         for job in result.lost:
             self._tell(Lost(job))
@@ -311,7 +305,6 @@ class Worker:
         return min(_IDLE_S, again_s - self._clock.monotonic())
 
     def _note_contact(self) -> None:
-        """Note that a call succeeded."""
         if self._has_contact and self._out_since_s is None:
             return
         with self._lock:
@@ -336,7 +329,6 @@ class Worker:
     # Renewing leases.
 
     def _renew(self) -> None:
-        """Renew leases while handlers run."""
         session, longest_s = self.session, min(_LOOK_S, self.session.lease_s / 6)
         try:
             while not self._has_ended.wait(max(0.01, min(longest_s, session.next_renewal_s))):

@@ -114,7 +114,6 @@ class WorkSession:
         return ExchangeResult(self._taken, ended, lost, error)
 
     def _send(self, endings: Sequence[Ending], request: LeaseRequest | None = None) -> None:
-        """Send the calls for some endings, and the first calls that take items."""
         only = self._queues[0] if len(self._queues) == 1 else None
         # Nearly always: the call that takes items does that, too.
         is_joined = request and only and len(endings) == 1 and endings[0].is_plain
@@ -177,7 +176,6 @@ class WorkSession:
             self._doubtful[request.holder] = queue
 
     def _note(self, error: ServerError | None) -> None:
-        """Note how a call went."""
         if error is not None and self.error is None:
             self.failing_since_s = self.clock.monotonic()
         self.error = error
@@ -214,7 +212,6 @@ class WorkSession:
                 return
 
     def _add(self, queue: Queue, request: LeaseRequest, batch: LeasedBatch, sent_s: float) -> None:
-        """Hold the items of a batch."""
         self.waiter.was_fruitless &= not batch.ids
         deadline_s, is_last = sent_s + self.lease_s, self.held.policy.is_last
         counts = batch.returns or repeat(None, len(batch.ids))
@@ -338,7 +335,6 @@ class WorkSession:
 
 
 def _in_batches(jobs: Iterable[Job]) -> list[list[Job]]:
-    """The jobs of each call: of one queue."""
     by_queue: dict[bytes, list[Job]] = {}
     for job in jobs:
         by_queue.setdefault(job.queue, []).append(job)
