@@ -55,39 +55,6 @@ def start(open_session: Callable[..., WorkSession]) -> Callable[..., Worker]:
 Start = Callable[..., Worker]
 
 
-class TestDrain:
-    def test_it_takes_items_again_when_its_last_retry_is_due(
-        self, start: Start, foreign: Foreign, clock: FakeClock
-    ) -> None:
-        foreign.waiting(b"1")
-        worker = start(RetryPolicy(backoff_s=10, jitter=0), drain=True)
-        worker.run(Failure(b"why"))
-        worker.exchange()
-        due_s = worker.conditions.check()
-        assert 10 <= due_s < 10.01
-        # Even if the check comes later than the retry, what was found before proves nothing.
-        clock.now_s = due_s + 10
-        assert not worker.is_over()
-        # By the clock of the server, it is not due yet.
-        worker.exchange()
-        assert worker.is_over()
-
-    def test_what_was_found_before_a_job_ended_proves_nothing(
-        self, start: Start, foreign: Foreign, clock: FakeClock
-    ) -> None:
-        foreign.waiting(b"1")
-        worker = start(drain=True)
-        job = worker.take()
-        clock.now_s = 1
-        # Another thread takes nothing, the job adds an item, and then ends.
-        worker.exchange()
-        foreign.waiting(b"2")
-        clock.now_s = 2
-        worker.exchange([(job, Done())], take=0)
-        assert not worker.is_over()
-        assert worker.take().item_id == b"2"
-
-
 class TestIdle:
     def test_work_begins_it_anew(self, start: Start, foreign: Foreign, clock: FakeClock) -> None:
         worker = start(idle_s=5)
@@ -142,20 +109,6 @@ class TestFailures:
 
 
 class TestOutages:
-    def test_one_that_lasts_too_long_ends_it(
-        self, start: Start, unreliable: Unreliable, clock: FakeClock
-    ) -> None:
-        worker = start(reconnect_s=300)
-        unreliable.loses = "calls"
-
-        def ends_at(now_s: float) -> bool:
-            clock.now_s = now_s
-            error = worker.exchange().error
-            assert error is not None
-            return worker.conditions.ends_on(error)
-
-        assert [ends_at(now_s) for now_s in (100, 399.9, 400)] == [False, False, True]
-
     def test_one_that_is_over_does_not(
         self, start: Start, unreliable: Unreliable, clock: FakeClock
     ) -> None:
