@@ -66,10 +66,6 @@ def in_batches(
     Those after the first may have `later_max`. An entry with which their sizes reach `size_max`
     ends a list, and so does a `FLUSH`. The stream is not read beyond the list that is being filled.
     """
-    if isinstance(entries, list) and not later_max and size_max == inf and FLUSH not in entries:
-        for at in range(0, len(entries), items_max):
-            yield entries[at : at + items_max]
-        return
     batch: list[T] = []
     size = 0
     for entry in entries:
