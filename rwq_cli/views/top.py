@@ -113,20 +113,20 @@ def sort_columns(chosen: Field[QueueRow], *, reverse: bool) -> list[Field[QueueR
 def status_parts(status: ServerStatus | None) -> list[Piece]:
     if status is None:
         return []
-    durability, used = status.durability, status.used_bytes
+    used = status.used_bytes
     parts: list[Piece] = [(escaped_text(status.version), None)] if status.version else []
     if used is not None:
-        limit = durability.maxmemory_bytes
+        limit = status.maxmemory_bytes
         of = f" of {human.size(limit)}" if limit else ""
         # Above that, writes are refused soon, or keys are evicted.
         parts.append((human.size(used) + of, "red" if limit and used > 0.9 * limit else None))
-    if durability.is_failing:
+    if status.is_failing:
         return [*parts, ("cannot save", "red")]
-    if durability.persists is None:
+    if status.persists is None:
         return [*parts, ("persistence unknown", None)]
-    if not durability.persists:
+    if not status.persists:
         return [*parts, ("no persistence", "red")]
-    return [*parts, ("append-only file" if durability.appends else "snapshots", None)]
+    return [*parts, ("append-only file" if status.appends else "snapshots", None)]
 
 
 def state_parts(counts: Counts) -> list[Piece]:

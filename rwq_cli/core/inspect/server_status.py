@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
 
-class Durability(NamedTuple):
-    """A server's eviction and persistence; None if unknown."""
+class ServerStatus(NamedTuple):
+    """The status of a server, or of one of a cluster; None for what it does not report."""
 
     # Its memory limit; 0 for none.
     maxmemory_bytes: int | None
@@ -25,21 +25,15 @@ class Durability(NamedTuple):
     appends: bool | None = None
     # Whether it could not save its data the last time.
     is_failing: bool = False
+    # Such as `Valkey 8.1.1`.
+    version: str | None = None
+    # None for a cluster, whose servers differ.
+    used_bytes: int | None = None
 
     @property
     def may_evict(self) -> bool:
         """Whether its policy is known and allows it to evict keys at a memory limit."""
         return self.eviction not in (None, "noeviction")
-
-
-class ServerStatus(NamedTuple):
-    """The status of a server, or of one of a cluster; None for what it does not report."""
-
-    # Such as `Valkey 8.1.1`.
-    version: str | None
-    # None for a cluster, whose servers differ.
-    used_bytes: int | None
-    durability: Durability
 
 
 def server_status(connection: "Connection") -> ServerStatus:
@@ -59,18 +53,18 @@ def server_status(connection: "Connection") -> ServerStatus:
     rules = pair[-1] if isinstance(pair, list) and pair else None
     appends = info.get("aof_enabled")
     is_unknown = appends is None or (rules is None and not appends)
-    durability = Durability(
+    version = None
+    for name, key in (("Redis", "redis_version"), ("Valkey", "valkey_version")):
+        version = f"{name} {info[key]}" if key in info else version
+    return ServerStatus(
         info.get("maxmemory"),
         info.get("maxmemory_policy"),
         None if is_unknown else bool(appends or rules),
         None if appends is None else bool(appends),
         "err" in (info.get("aof_last_write_status"), info.get("rdb_last_bgsave_status")),
+        version,
+        None if connection.is_cluster else info.get("used_memory"),
     )
-    version = None
-    for name, key in (("Redis", "redis_version"), ("Valkey", "valkey_version")):
-        version = f"{name} {info[key]}" if key in info else version
-    used = None if connection.is_cluster else info.get("used_memory")
-    return ServerStatus(version, used, durability)
 
 
 def uptime_of(info: object) -> int | None:
@@ -156,7 +150,7 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
         user=user.decode("utf-8", "backslashreplace") if isinstance(user, bytes) else None,
         no_writes_because=no_writes,
         has_no_touch=connection.set_no_touch(),
-        no_times_because=_no_times_because(status.durability.eviction or "", queue),
+        no_times_because=_no_times_because(status.eviction or "", queue),
         denied=None if queue is None else _denied(queue),
     )
 

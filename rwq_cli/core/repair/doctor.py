@@ -131,10 +131,10 @@ def _about_keys(code: Code, keys: Sequence[bytes], count: int | None = None) -> 
 
 
 def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
-    durability = server_status(queue.connection).durability
-    if durability.may_evict:
-        yield _about_keys(Code.EVICTING_SERVER, [(durability.eviction or "").encode()])
-    if durability.persists is False:
+    status = server_status(queue.connection)
+    if status.may_evict:
+        yield _about_keys(Code.EVICTING_SERVER, [(status.eviction or "").encode()])
+    if status.persists is False:
         yield _about_keys(Code.NO_PERSISTENCE, [], 1)
     if hash_tag(queue.name) is None:
         yield _about_keys(Code.NO_HASH_TAG, [queue.name])

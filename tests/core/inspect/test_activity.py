@@ -138,7 +138,7 @@ def test_the_status_of_the_server_is_read(queue: WorkQueue) -> None:
     assert status is not None
     assert status.version is not None
     assert status.used_bytes is not None
-    assert status.durability.persists is False
+    assert status.persists is False
 
 
 @pytest.mark.parametrize(
