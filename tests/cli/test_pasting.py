@@ -61,13 +61,6 @@ class TestPassword:
         words = ("-q", "jobs", "-u", url.replace(":hunter2@", ""), "--password-file", path)
         assert f" --password-file {path} -q jobs a" in commands(bare_rwq, *words)[0]
 
-    def test_a_pipe_gets_the_hint_once(self, bare_rwq: Rwq, url: str) -> None:
-        result = bare_rwq("doctor", "-v", "-q", "jobs", "-q", "other", "-u", url)
-        assert "rwq stats -u " in result.text
-        assert result.notes.count(self.NOTE) == 1
-        removed = bare_rwq("rm", "a", "--yes", "-q", "jobs", "-u", url)
-        assert (removed.code, self.NOTE in removed.notes) == (0, True)
-
 
 @pytest.mark.usefixtures("item")
 class TestSummaries:

@@ -20,16 +20,6 @@ class TestSession:
         statuses = [record["status"] for record in rwq(*words).jsonl]
         assert statuses == ["completed", "completed", "not-owner"]
 
-    def test_mine_completes_only_what_this_session_holds(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a", b"w")
-        rwq("lease")
-        foreign.leased(b"theirs")
-        foreign.abandoned(b"ab")
-        result = rwq("complete", "a", "w", "theirs", "ab", "--mine", "-o", "ids")
-        assert (result.code, result.text) == (3, "a\n")
-        assert "rwq show -q jobs w says more; without --mine it would be completed" in result.notes
-        assert foreign.raw.exists(*(f"jobs:item:{each}" for each in ("w", "theirs", "ab"))) == 3
-
     def test_an_empty_owner_is_an_unset_variable(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         result = rwq("complete", "a", "--owner", "")

@@ -90,17 +90,6 @@ class TestSeveralQueues:
 
 
 class TestLeaseById:
-    def test_a_leased_item_stays_with_its_holder(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a", holder=b"worker-7", ttl_ms=3_600_500)
-        said = (
-            "a is leased by worker-7 for 1h more; to end that lease: rwq release --force -q "
-            "jobs a\n"
-        )
-        assert rwq("lease", "--id", "a").as_tuple() == (1, "", said)
-        assert rwq("lease", "--id", "a", "-o", "table").as_tuple() == (1, said, "")
-        assert rwq("lease", "--id", "a", "-o", "json").as_tuple() == (1, "[]\n", said)
-        assert rwq("lease", "--id", "a", "-o", "ids").as_tuple() == (1, "", said)
-
     def test_an_item_that_does_not_wait_is_refused_with_a_hint(
         self, rwq: Rwq, foreign: Foreign
     ) -> None:

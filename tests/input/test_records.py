@@ -73,17 +73,3 @@ def test_a_broken_line_is_rejected_alone() -> None:
     batches = [batch for batch in reader.from_files(["-"]) if not isinstance(batch, Flush)]
     assert [data for batch in batches for data in batch.data] == [b"c"]
     assert [number for _, number, _ in reported] == [1, 2]
-
-
-def test_a_batch_is_bounded_by_bytes_of_ids_and_data() -> None:
-    """A batch that is full by bytes ends, whether they are of IDs or of data."""
-    line = b"x" * 600_000
-    reader = RecordReader(
-        environment((line + b"\n") * 10),
-        InputFormat.LINES,
-        IdRule("line"),
-        strict=False,
-        report=lambda *_bad: None,
-    )
-    batches = [batch for batch in reader.from_files(["-"]) if not isinstance(batch, Flush)]
-    assert [len(batch.ids) for batch in batches] == [4, 4, 2]

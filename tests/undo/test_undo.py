@@ -300,19 +300,3 @@ class TestRedo:
         ]
         word = verb.split()[0]
         assert states == [(word, "unused"), (word, "redone"), (word, "redone")]
-
-    def test_what_has_changed_since_is_left(
-        self, rwq: Rwq, removed: Path, foreign: Foreign
-    ) -> None:
-        assert removed.exists()
-        rwq(*BACK)
-        foreign.raw.set("jobs:item:a", "other")
-        result = rwq("undo", "--redo", "--yes")
-        assert result.as_tuple() == (
-            3,
-            "",
-            "rwq: a: it changed meanwhile; rwq show -q jobs a says what it is now\n"
-            f"redone 1, changed 1; rm of jobs, from {FIRST}.undone; undo file "
-            "~/.local/state/rwq/undo/2.jsonl; rwq undo puts it back\n",
-        )
-        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
