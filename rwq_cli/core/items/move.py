@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from rwq_cli.core.batches import BATCH_PLACES, BATCH_WRITES, Flush, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, BATCH_WRITES, Flush, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
@@ -25,7 +25,6 @@ from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import BURIED_GUARD, hash_tag
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Outcomes, State, Status
-from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.server.patience import CancelToken
 from rwq_cli.core.state.expected import ANY, Expected, Located, fingerprint
 from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Skipped, existing, read_snapshots
@@ -274,72 +273,50 @@ class Transfer:
             yield from (item for item in batch if item.reason == self._leaving)
 
     def _carry(self, items: Iterable[ItemSnapshot]) -> Iterator[Outcome]:
-        """Copy items that are buried here to the other queue, remove them here, kick them there:
-        each batch while the next ones are still on the way before it."""
-        prints: dict[bytes, str] = {}
-        conflicts: list[bytes] = []
-        stale: dict[bytes, Status] = {}
-        begun = moved = 0
+        """Copy items that are buried here to the other queue, remove them here, kick them there."""
+        limits = {"items_max": _PART_ITEMS, "size_max": BATCH_BYTES}
+        for part in in_batches(items, **limits, size_of=lambda item: len(item.data)):
+            prints = {item.item_id: fingerprint(item.data) for item in part}
+            moved = 0
+            try:
+                there = self._copied(part)
+                stale = _remove(self._queue, {item_id: prints[item_id] for item_id in there})
+                _push(self._to, [item_id for item_id in there if item_id not in stale])
+                moved = len(there) - len(stale)
+                # What was changed or completed here in between has an old copy there.
+                _remove(self._to, {item_id: prints[item_id] for item_id in stale})
+                _push(self._queue, [i for i in prints if i in stale or i not in there])
+            except ServerError as error:
+                error.in_doubt, error.doubtful = True, len(part) - moved
+                error.hint = "some are still buried in transit; run the same rwq mv again"
+                raise
+            for item_id in prints:
+                status = Status.MOVED if item_id in there else Status.CONFLICT
+                if item_id in stale:
+                    is_gone = stale[item_id] is Status.MISSING
+                    status = Status.MISSING if is_gone else Status.CHANGED
+                yield Outcome(item_id, status)
 
-        def counted() -> Iterator[ItemSnapshot]:
-            nonlocal begun
-            for item in items:
-                begun += 1
-                yield item
-
-        def removals() -> Iterator[Located]:
-            for copied, others in self._copied(counted()):
-                conflicts.extend(others)
-                known = {item.item_id: fingerprint(item.data) for item in copied}
-                prints.update(known)
-                yield from (call._replace(saved=known) for call in unlisted(known))
-
-        def removed() -> Iterator[Located]:
-            remove = by_script(self._queue, "complete", REMOVE_ARGS, _STILL_BURIED)
-            for batch in remove(removals(), False):
-                stale.update((i.item_id, i.status) for i in batch if i.status != Status.REMOVED)
-                yield from unlisted(batch.ids_with(Status.REMOVED))
-
-        try:
-            for batch in by_script(self._to, "push_scheduled", _PUSH_ARGS)(removed(), False):
-                moved += len(batch)
-                yield from (Outcome(item_id, Status.MOVED) for item_id in batch.ids)
-            _push(self._queue, conflicts)
-            yield from (Outcome(item_id, Status.CONFLICT) for item_id in conflicts)
-            # What was changed or completed here in between has an old copy there.
-            _remove(self._to, {item_id: prints[item_id] for item_id in stale})
-            _push(self._queue, stale)
-        except ServerError as error:
-            error.in_doubt, error.doubtful = True, begun - moved
-            error.hint = "some are still buried in transit; run the same rwq mv again"
-            raise
-        for item_id, status in stale.items():
-            is_gone = status is Status.MISSING
-            yield Outcome(item_id, Status.MISSING if is_gone else Status.CHANGED)
-
-    def _copied(
-        self, items: Iterable[ItemSnapshot]
-    ) -> Iterator[tuple[list[ItemSnapshot], list[bytes]]]:
-        """Copy items to the other queue, as buried ones in their order; yields those of each call
-        that are there now, and the IDs of the others."""
+    def _copied(self, items: Sequence[ItemSnapshot]) -> dict[bytes, None]:
+        """Copy items to the other queue, as buried ones in their order; the IDs of those that are
+        there now."""
         now_ms, guard = self._to.now_ms(), Lease(BURIED_GUARD + self._coming, None)
-        copies = (
+        copies = [
             item._replace(place=None, lease=guard, due_ms=None, buried_ms=now_ms + at / 1000)
             for at, item in enumerate(items, 1)
-        )
+        ]
 
-        def calls() -> Iterator[tuple[list[ItemSnapshot], Sequence[object]]]:
+        def calls() -> Iterator[tuple[list[bytes], Sequence[object]]]:
             limits = {"items_max": BATCH_WRITES, "size_max": SNAPSHOT_BYTES}
             for batch in in_batches(copies, **limits, size_of=lambda item: len(item.data)):
                 rest = [word for item in batch for word in item_args(0, item)]
-                yield batch, script_words("restore", rest, **restore_args(OnConflict.FAIL))
+                words = script_words("restore", rest, **restore_args(OnConflict.FAIL))
+                yield [item.item_id for item in batch], words
 
-        for batch, reply in self._to.run_each("restore", calls()):
-            if reply is not REFUSED:
-                outcomes = OutcomeBatch.from_reply([item.item_id for item in batch], reply)
-                there = set(outcomes.ids_with(Status.IMPORTED, Status.ALREADY_THERE))
-                others = [item_id for item_id in outcomes.ids if item_id not in there]
-                yield [item for item in batch if item.item_id in there], others
+        there: dict[bytes, None] = {}
+        for outcomes in self._to.act_each("restore", calls()):
+            there.update(dict.fromkeys(outcomes.ids_with(Status.IMPORTED, Status.ALREADY_THERE)))
+        return there
 
     def finish(self) -> Iterator[OutcomeBatch]:
         """Finish what a killed move between these queues has left, in order: what has gone from
@@ -375,10 +352,11 @@ def _held_for(queue: Queue, reason: bytes) -> list[bytes]:
     return found
 
 
-def _remove(queue: Queue, prints: Mapping[bytes, str]) -> None:
-    """Remove buried items that still have this data."""
-    expected = _STILL_BURIED._replace(fingerprints=prints)
-    deque(by_script(queue, "complete", REMOVE_ARGS, expected)(unlisted(prints), False), maxlen=0)
+def _remove(queue: Queue, prints: Mapping[bytes, str]) -> dict[bytes, Status]:
+    """Remove buried items that still have this data; returns the others, with why they stay."""
+    remove = by_script(queue, "complete", REMOVE_ARGS, _STILL_BURIED._replace(fingerprints=prints))
+    outcomes = (each for batch in remove(unlisted(prints), False) for each in batch)
+    return {each.item_id: each.status for each in outcomes if each.status != Status.REMOVED}
 
 
 def _push(queue: Queue, ids: Collection[bytes]) -> None:

@@ -43,8 +43,6 @@ _KEYS = {
     "renamed": ("item_prefix .. '*', to_item .. '*'",),
     "to_leases": ("to_lease .. '*'", "to_old_lease .. '*'"),
 }
-# The prefixes of rwq's own lease values, by their names in the libraries.
-_GUARDS = {"delayed": DELAYED_GUARD, "buried": BURIED_GUARD, "settling": SETTLING_GUARD}
 # Digits of the SHA-1 by which a second look recognizes an item's data.
 DIGEST_DIGITS = 12
 # The fingerprint of larger data covers only both ends and the length: hashing takes two
@@ -56,6 +54,8 @@ _CONSTANTS = {
     "DIGITS_MAX": DIGITS_MAX,
     "FINGERPRINT_BYTES": FINGERPRINT_BYTES,
     "GUARD_MARGIN_MS": GUARD_MARGIN_MS,
+    "GUARDS": f"{{ delayed = '{DELAYED_GUARD.decode()}', buried = '{BURIED_GUARD.decode()}', "
+    f"settling = '{SETTLING_GUARD.decode()}' }}",
     "COPY_GUARD": f"'{(BURIED_GUARD + MOVING_HERE).decode()}'",
     "SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES,
 }
@@ -174,10 +174,9 @@ def _word(value: object) -> bytes | str:
     return str(int(value) if isinstance(value, bool) else value)
 
 
-def library_text(*names: str) -> str:
-    """The text of libraries, and of those that they include, for tests of single libraries."""
-    needed = dict.fromkeys(file for name in names for file in (*libraries_of(f"lib/{name}"), name))
-    text = "".join(_read(f"lib/{name}") for name in needed)
+def library_text(name: str) -> str:
+    """The text of a library, and of those that it includes, for tests of single libraries."""
+    text = "".join(_read(f"lib/{each}") for each in (*libraries_of(f"lib/{name}"), name))
     return "\n".join(_constants(text)) + "\n" + text
 
 
@@ -227,6 +226,4 @@ def _codes() -> Iterator[str]:
 
 def _constants(text: str) -> Iterator[str]:
     """The definitions of what a text shares with Python."""
-    yield from (f"local {name} = {value}" for name, value in _CONSTANTS.items() if name in text)
-    prefixes = ", ".join(f"{name} = '{prefix.decode()}'" for name, prefix in _GUARDS.items())
-    yield f"local GUARDS = {{ {prefixes} }}"
+    return (f"local {name} = {value}" for name, value in _CONSTANTS.items() if name in text)
