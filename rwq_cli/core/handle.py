@@ -90,10 +90,17 @@ class Queue:
         words = script_words(script, rest, **args)
         return self.connection.run(script, self._script_keys, (*self._head(dry_run), *words))
 
-    def script(self, name: str, *rest: Any, dry_run: bool = False, **args: Any) -> Command:
-        """A command for `call_all` that runs a script; see `run`."""
-        words = script_words(name, rest, **args)
-        return ScriptCommand(name, self._script_keys, (*self._head(dry_run), *words))
+    def script(
+        self,
+        name: str,
+        *rest: Any,
+        dry_run: bool = False,
+        reads_only: bool = False,
+        **args: Any,
+    ) -> Command:
+        """A command for `call_all` that runs a script; see `run` and `ScriptCommand`."""
+        words = (*self._head(dry_run), *script_words(name, rest, **args))
+        return ScriptCommand(name, self._script_keys, words, reads_only=reads_only or dry_run)
 
     def run_each(
         self,

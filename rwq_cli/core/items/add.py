@@ -175,7 +175,7 @@ def _replies(
     """
     sent: deque[NewItems] = deque()
     if unique and not dry_run:
-        check = queue.script("add", known="any", delays="")
+        check = queue.script("add", known="any", delays="", reads_only=True)
         queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
 
     def requests() -> Iterator[Command | None]:

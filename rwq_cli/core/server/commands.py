@@ -24,23 +24,32 @@ _READS = frozenset(
 
 
 class ScriptCommand(tuple[Any, ...]):
-    """A call of a script of `core/lua/ops` among other commands."""
+    """A call of a script of `core/lua/ops` among other commands.
+
+    `reads_only`: as it is called, a script that may write does not.
+    """
 
     script: Script
     script_name: str
+    reads_only: bool
 
     def __new__(
-        cls, script_name: str, keys: Sequence[bytes], args: Sequence[Any]
+        cls,
+        script_name: str,
+        keys: Sequence[bytes],
+        args: Sequence[Any],
+        *,
+        reads_only: bool = False,
     ) -> "ScriptCommand":
         script = load_script(script_name)
         made = super().__new__(cls, ("EVALSHA", script.sha1, b"%d" % len(keys), *keys, *args))
-        made.script, made.script_name = script, script_name
+        made.script, made.script_name, made.reads_only = script, script_name, reads_only
         return made
 
     def by_text(self) -> "ScriptCommand":
         """The command for a server that has not loaded the script."""
         made = super().__new__(type(self), ("EVAL", self.script.text, *self[2:]))
-        made.script, made.script_name = self.script, self.script_name
+        made.__dict__.update(self.__dict__)
         return made
 
 
@@ -51,7 +60,7 @@ class Transaction(tuple[Command, ...]):
 def writes(request: Command) -> bool:
     """Whether a request may change something."""
     if isinstance(request, ScriptCommand):
-        return script_writes(request.script_name)
+        return not request.reads_only and script_writes(request.script_name)
     if isinstance(request, Transaction):
         return any(map(writes, request))
     return request[0] not in _READS
