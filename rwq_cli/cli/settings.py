@@ -158,7 +158,7 @@ class Settings:
             return url
 
     def local_directory(self, url: str) -> Path:
-        from rwq_cli.local.directory import default_directory
+        from rwq_cli.local.server import default_directory
 
         if named := url.removeprefix(LOCAL):
             return Path(os.path.abspath(os.path.expanduser(named)))

@@ -1,45 +1,51 @@
-"""Start, stop and inspect the server of a data directory; and which program that is."""
+"""The embedded server: its program, its data directory, and how it is started and stopped."""
 
+import fcntl
+import hashlib
 import os
 import re
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.environment import how_to_install
-from rwq_cli.local.directory import DataDirectory, size_bytes
+from rwq_cli.environment import how_to_install, os_reason, try_flock, user_directory
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 # A server that is alive says at least that it is loading its data.
 REPLY_TIMEOUT_S = 30.0
 
+# sun_path holds 104 bytes on macOS and the BSDs, 108 on Linux, including the final NUL. Servers
+# truncate a longer path without an error.
+_SOCKET_PATH_BYTES_MAX = 103
+_LOCK_NAME = "lock"
+_SOCKET_NAME = "valkey.sock"
+
 _PING_TIMEOUT_S = 5.0
 _INFO_TIMEOUT_S = 2.0
 _KILL_TIMEOUT_S = 5.0
-_PAUSE_MIN_S = 0.001
-_PAUSE_MAX_S = 0.05
-
 # The program reads its settings and forks before it returns.
 _LAUNCH_TIMEOUT_S = 30.0
 # Only these: a password in the environment would stay readable while the server runs.
 _PASSED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
-_LOG_LINES_SHOWN = 3
-_LOG_TAIL_BYTES = 8192
 _LOG_PREFIX = re.compile(r"^\d+:[A-Z] .*?:\d\d\.\d+ [.*#-] ")
-# Logged at every start.
-_LOG_NOISE = ("WARNING ", "Running mode=", "Server initialized")
+
+
+def default_directory(environ: Mapping[str, str]) -> Path:
+    """`$XDG_STATE_HOME/rwq/local` or `~/.local/state/rwq/local`: the data of plain `local:`."""
+    return user_directory(environ, "XDG_STATE_HOME", ".local/state") / "rwq" / "local"
 
 
 class LocalStatus(NamedTuple):
@@ -62,25 +68,34 @@ def _file_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
         # An error of flock has no file name.
-        raise LocalServerError(
-            f"cannot use {error.filename or 'the lock file'}: {reason}"
-        ) from error
+        name = error.filename or "the lock file"
+        raise LocalServerError(f"cannot use {name}: {os_reason(error)}") from error
 
 
 class LocalServer:
     """A private Valkey or Redis on a unix socket, with its data in one directory."""
 
     # Only `ensure_running` starts a server or creates files. Every method raises a LocalServerError
-    # for what fails, also if the directory belongs to another user or cannot be used. The
-    # environment selects the program; the URL is that of the socket, even if the server does not
-    # run.
+    # for what fails, also if the directory belongs to another user. The environment selects the
+    # program.
+    # The server holds the lock until it exits: the process that launches it takes the lock and
+    # passes the open file on, and the kernel releases the lock when the last process closes the
+    # file. So two servers never use the same data, even if the launcher was killed or the socket
+    # was deleted, and a pid file is trusted only while the lock is held.
+    # The path is without symlinks, so that two names lead to one socket. If it is too long for a
+    # socket, that is under /tmp, the same whatever TMPDIR is.
     def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._files = DataDirectory(directory)
-        self.directory = self._files.path
-        self.url = f"unix://{quote(os.fsencode(self._files.socket))}"
+        self.directory = Path(os.path.realpath(directory))
+        self._log = self.directory / "server.log"
+        self._pid_file = self.directory / "server.pid"
+        self._append_directory = self.directory / "appendonlydir"
+        self._socket = self.directory / _SOCKET_NAME
+        if len(os.fsencode(self._socket)) > _SOCKET_PATH_BYTES_MAX:
+            digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:16]
+            self._socket = Path("/tmp", f"rwq-{os.geteuid()}-{digest}", _SOCKET_NAME)
+        self.url = f"unix://{quote(os.fsencode(self._socket))}"
 
     @_file_errors()
     def ensure_running(
@@ -89,7 +104,7 @@ class LocalServer:
         """Start the server unless it runs, and wait until it answers."""
         # Concurrent calls start one server. If a call is interrupted, the server keeps starting,
         # and the next call waits for it.
-        self._files.create()
+        self._create()
         began_s = replied_s = time.monotonic()
         log_start_bytes: int | None = None
         for pause_s in _pauses_s():
@@ -98,29 +113,27 @@ class LocalServer:
             if reply and not reply.startswith(b"-LOADING"):
                 return
             if reply is None:
-                with self._files.try_lock() as descriptor:
+                with self._locked() as descriptor:
                     # We hold the lock: no server is running or starting.
                     if descriptor is not None:
                         if log_start_bytes is not None:
-                            raise _exit_error(self._files, log_start_bytes)
-                        log_start_bytes = size_bytes(self._files.log)
-                        _launch(self._files, descriptor, self._environ)
+                            raise self._exit_error(log_start_bytes)
+                        log_start_bytes = _size_bytes(self._log)
+                        self._launch(descriptor)
                         replied_s = time.monotonic()
             now_s = time.monotonic()
             replied_s = now_s if reply else replied_s
             is_silent = now_s - replied_s >= reply_timeout_s
             if is_silent or now_s - began_s > timeout_s:
-                raise self._error(
-                    f"did not answer within {reply_timeout_s if is_silent else timeout_s:g} s",
-                    "it may be stopped, or loading its data",
-                )
+                limit_s = reply_timeout_s if is_silent else timeout_s
+                hint = "it may be stopped, or loading its data"
+                raise self._error(f"did not answer within {limit_s:g} s", hint)
             time.sleep(pause_s)
 
     @_file_errors()
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
         """Shut the server down, with its data saved; returns False if it was not running."""
-        if not self._files.exists():
-            return False
+        self._check_owners()
         began_s, was_running = time.monotonic(), False
         for pause_s in _pauses_s():
             # A server that shuts down closes the connection; one that refuses replies an error.
@@ -128,13 +141,13 @@ class LocalServer:
             if reply:
                 reason = reply.removeprefix(b"-").decode("utf-8", "replace")
                 raise self._error(f"refused to shut down: {reason}", "try again")
-            if reply is None and not self._files.is_locked():
+            if reply is None and not self._is_locked():
                 break
             was_running = True
             if time.monotonic() - began_s > timeout_s:
                 raise self._error(f"did not exit within {timeout_s:g} s", "kill it")
             time.sleep(pause_s)
-        self._files.remove_short_socket()
+        self._remove_short_socket()
         return was_running
 
     @_file_errors()
@@ -142,36 +155,37 @@ class LocalServer:
         """Kill the server, without saving its data, and wait until it has exited."""
         began_s = time.monotonic()
         for pause_s in _pauses_s():
-            if not self._files.is_locked() or time.monotonic() - began_s > _KILL_TIMEOUT_S:
+            if not self._is_locked() or time.monotonic() - began_s > _KILL_TIMEOUT_S:
                 break
             # One that has just been launched has no pid file yet.
-            if (pid := self._files.pid()) is not None:
+            if (pid := self._pid()) is not None:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(pause_s)
-        self._files.remove_short_socket()
+        self._remove_short_socket()
 
     @_file_errors()
     def status(self) -> LocalStatus:
         """Inspect the server, without starting it or writing anything."""
-        exists = self._files.exists()
-        reply = self._ask(b"INFO", _INFO_TIMEOUT_S) if exists else None
-        running = reply is not None or (exists and self._files.is_locked())
+        self._check_owners()
+        reply = self._ask(b"INFO", _INFO_TIMEOUT_S)
+        running = reply is not None or self._is_locked()
         lines = (reply or b"").decode("utf-8", "replace").splitlines()
         info = {name: value for name, _, value in (line.partition(":") for line in lines)}
+        numbers = {name: int(value) for name, value in info.items() if value.isdecimal()}
         # Valkey also reports the Redis version that it is compatible with.
         names = [name for name in ("valkey", "redis") if f"{name}_version" in info]
         # Redis before 7 has a single append-only file.
-        data = [*self.directory.glob("appendonly.aof"), *self._files.append_directory.glob("*")]
+        data = [*self.directory.glob("appendonly.aof"), *self._append_directory.glob("*")]
         return LocalStatus(
             running=running,
-            pid=self._files.pid() if running else None,
+            pid=self._pid() if running else None,
             url=self.url,
             directory=self.directory,
             server=f"{names[0]} {info[f'{names[0]}_version']}" if names else None,
-            used_memory_bytes=_number(info.get("used_memory")),
-            aof_bytes=sum(map(size_bytes, data)) if data else None,
-            uptime_s=_number(info.get("uptime_in_seconds")),
+            used_memory_bytes=numbers.get("used_memory"),
+            aof_bytes=sum(map(_size_bytes, data)) if data else None,
+            uptime_s=numbers.get("uptime_in_seconds"),
         )
 
     def _ask(self, command: bytes, timeout_s: float) -> bytes | None:
@@ -182,7 +196,7 @@ class LocalServer:
         try:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(timeout_s)
-                connection.connect(os.fsencode(self._files.socket))
+                connection.connect(os.fsencode(self._socket))
                 connection.sendall(command + b"\r\n")
                 with connection.makefile("rb") as replies:
                     line = replies.readline().rstrip()
@@ -194,9 +208,124 @@ class LocalServer:
             return b""
 
     def _error(self, problem: str, hint: str) -> LocalServerError:
-        pid = self._files.pid()
+        pid = self._pid()
         name = f"the local server (process {pid})" if pid is not None else "the local server"
         return LocalServerError(f"{name} in {self.directory} {problem}", hint)
+
+    def _launch(self, lock_descriptor: int) -> None:
+        """Start a server, which keeps the lock file open; it may not listen yet."""
+        program = find_server(self._environ)
+        known = self._environ
+        passed = {name: known[name] for name in _PASSED_VARIABLES if name in known}
+        # From now on, a pid file is that of the server that holds the lock.
+        self._pid_file.unlink(missing_ok=True)
+        try:
+            finished = subprocess.run(
+                [program, *self._settings()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,
+                env=passed,
+                pass_fds=(lock_descriptor,),
+                # Ctrl-C in the terminal must not reach the server.
+                start_new_session=True,
+                umask=0o077,
+                timeout=_LAUNCH_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            reason = "it did not go to the background"
+            raise LocalServerError(
+                f"cannot run the server {program}: {getattr(error, 'strerror', reason)}",
+                "set RWQ_LOCAL_SERVER to the path of another one",
+            ) from error
+        if finished.returncode != 0:
+            reason = _last_lines(finished.stdout) or f"exit code {finished.returncode}"
+            raise LocalServerError(
+                f"the server {program} did not start: {reason}", f"its log is {self._log}"
+            )
+
+    def _exit_error(self, log_start_bytes: int) -> LocalServerError:
+        """The error for a server that exited before it answered; its log began at this size."""
+        reason = "its log gives no reason"
+        with suppress(FileNotFoundError), open(self._log, "rb") as log:
+            log.seek(log_start_bytes)
+            reason = _last_lines(log.read()) or reason
+        # On a full disk the server cannot write its log either.
+        if not os.statvfs(self.directory).f_bavail:
+            reason = "no space left on the device"
+        problem = f"the server exited while it started: {reason}"
+        return LocalServerError(problem, f"its log is {self._log}")
+
+    def _settings(self) -> list[str]:
+        settings = {
+            "port": "0",
+            "unixsocket": str(self._socket),
+            "unixsocketperm": "700",
+            "daemonize": "yes",
+            "dir": str(self.directory),
+            "pidfile": str(self._pid_file),
+            "logfile": str(self._log),
+            "appendonly": "yes",
+            "save": "",
+        }
+        if self._append_directory.is_dir():
+            # Redis before 7 would ignore this directory and start empty. It does not know the
+            # setting either, so it refuses to start.
+            settings["appenddirname"] = self._append_directory.name
+        return [word for name, value in settings.items() for word in (f"--{name}", value)]
+
+    def _create(self) -> None:
+        """Create the directory and that of the socket, and make them private."""
+        for directory in {self.directory, self._socket.parent}:
+            with suppress(FileExistsError):
+                directory.mkdir(mode=0o700, parents=True)
+            if stat.S_IMODE(_check_owner(directory).st_mode) & 0o077:
+                names = os.listdir(directory)
+                # A mistaken `local:/tmp` or `local:$HOME` must not lock everybody else out.
+                if names and not {_LOCK_NAME, _SOCKET_NAME} & {*names}:
+                    raise LocalServerError(
+                        f"{directory} is open to other users and holds other files",
+                        f"use an empty directory, or chmod 700 {directory}",
+                    )
+                directory.chmod(0o700)
+
+    def _check_owners(self) -> None:
+        for directory in (self._socket.parent, self.directory):
+            with suppress(FileNotFoundError):
+                _check_owner(directory)
+
+    def _remove_short_socket(self) -> None:
+        """Remove a socket under /tmp and its directory, unless a server uses them."""
+        if self._socket.parent != self.directory and self.directory.exists():
+            with self._locked() as descriptor, suppress(OSError):
+                if descriptor is not None:
+                    self._socket.unlink(missing_ok=True)
+                    self._socket.parent.rmdir()
+
+    @contextmanager
+    def _locked(self, kind: int = fcntl.LOCK_EX) -> Iterator[int | None]:
+        """Take the lock while the block runs, without waiting; its file, or None if it is held."""
+        # A process that inherits the descriptor keeps the lock after the block.
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags |= os.O_CREAT if kind == fcntl.LOCK_EX else 0
+        descriptor = os.open(self.directory / _LOCK_NAME, flags, 0o600)
+        try:
+            yield descriptor if try_flock(descriptor, kind) else None
+        finally:
+            os.close(descriptor)
+
+    def _is_locked(self) -> bool:
+        # Shared: two processes that check at once must not see each other's lock.
+        with suppress(FileNotFoundError), self._locked(fcntl.LOCK_SH) as descriptor:
+            return descriptor is None
+        return False
+
+    def _pid(self) -> int | None:
+        with suppress(OSError, ValueError):
+            return int(self._pid_file.read_text("ascii"))
+        return None
 
 
 @contextmanager
@@ -207,30 +336,41 @@ def throwaway(environ: Mapping[str, str]) -> Iterator[LocalServer]:
     with _file_errors():
         directory = Path(tempfile.mkdtemp(prefix="rwq-"))
     server = LocalServer(directory, environ)
-    try:
+    with ExitStack() as ends:
+        # A file that cannot be deleted must not hide an error of the block.
+        ends.callback(shutil.rmtree, directory, ignore_errors=True)
+        # Twice: a second Ctrl-C must not leave the server behind.
+        ends.callback(server.kill)
+        ends.callback(server.kill)
         yield server
-    finally:
-        try:
-            server.kill()
-        except BaseException:
-            # A second Ctrl-C must not leave the server behind.
-            server.kill()
-            raise
-        finally:
-            # A file that cannot be deleted must not hide an error of the block.
-            shutil.rmtree(directory, ignore_errors=True)
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text else None
+def _size_bytes(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def _check_owner(directory: Path) -> os.stat_result:
+    # lstat: another user may have created a symlink in /tmp.
+    facts = directory.lstat()
+    if not stat.S_ISDIR(facts.st_mode):
+        raise LocalServerError(f"{directory} is not a directory")
+    if facts.st_uid != os.geteuid():
+        raise LocalServerError(
+            f"{directory} belongs to another user (uid {facts.st_uid})",
+            "use a directory of your own: local:/some/dir",
+        )
+    return facts
 
 
 def _pauses_s() -> Iterator[float]:
     # A small server answers within milliseconds; one that loads a gigabyte takes seconds.
-    pause_s = _PAUSE_MIN_S
+    pause_s = 0.001
     while True:
         yield pause_s
-        pause_s = min(pause_s * 1.2, _PAUSE_MAX_S)
+        pause_s = min(pause_s * 1.2, 0.05)
 
 
 def find_server(environ: Mapping[str, str]) -> Path:
@@ -254,76 +394,7 @@ def find_server(environ: Mapping[str, str]) -> Path:
     )
 
 
-def _launch(directory: DataDirectory, lock_descriptor: int, environ: Mapping[str, str]) -> None:
-    """Start a server in the background, which keeps the lock file open; it may not listen yet."""
-    program = find_server(environ)
-    # From now on, a pid file is that of the server that holds the lock.
-    directory.pid_file.unlink(missing_ok=True)
-    try:
-        finished = subprocess.run(
-            [program, *_server_settings(directory)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=directory.path,
-            env={name: environ[name] for name in _PASSED_VARIABLES if name in environ},
-            pass_fds=(lock_descriptor,),
-            # Ctrl-C in the terminal must not reach the server.
-            start_new_session=True,
-            umask=0o077,
-            timeout=_LAUNCH_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        reason = "it did not go to the background"
-        raise LocalServerError(
-            f"cannot run the server {program}: {getattr(error, 'strerror', reason)}",
-            "set RWQ_LOCAL_SERVER to the path of another one",
-        ) from error
-    if finished.returncode != 0:
-        reason = _last_lines(finished.stdout) or f"exit code {finished.returncode}"
-        raise LocalServerError(
-            f"the server {program} did not start: {reason}", f"its log is {directory.log}"
-        )
-
-
-def _exit_error(directory: DataDirectory, log_start_bytes: int) -> LocalServerError:
-    """The error for a server that exited before it answered; its log began at this size."""
-    reason = ""
-    with suppress(FileNotFoundError), open(directory.log, "rb") as log:
-        log.seek(max(log_start_bytes, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
-        reason = _last_lines(log.read())
-    # On a full disk the server cannot write its log either.
-    is_full = not os.statvfs(directory.path).f_bavail
-    reason = reason or ("no space left on the device" if is_full else "its log gives no reason")
-    return LocalServerError(
-        f"the server exited while it started: {reason}", f"its log is {directory.log}"
-    )
-
-
-def _server_settings(directory: DataDirectory) -> list[str]:
-    settings = {
-        "port": "0",
-        "unixsocket": str(directory.socket),
-        "unixsocketperm": "700",
-        "daemonize": "yes",
-        "dir": str(directory.path),
-        "pidfile": str(directory.pid_file),
-        "logfile": str(directory.log),
-        "appendonly": "yes",
-        "appendfsync": "everysec",
-        "save": "",
-        "maxmemory-policy": "noeviction",
-    }
-    if directory.append_directory.is_dir():
-        # Redis before 7 would ignore this directory and start empty. It does not know the setting
-        # either, so it refuses to start.
-        settings["appenddirname"] = directory.append_directory.name
-    return [word for name, value in settings.items() for word in (f"--{name}", value)]
-
-
 def _last_lines(output: bytes) -> str:
     lines = output.decode("utf-8", "replace").splitlines()
-    texts = (_LOG_PREFIX.sub("", line).strip() for line in lines)
-    reasons = [text for text in texts if text and not text.startswith(_LOG_NOISE)]
-    return "; ".join(reasons[-_LOG_LINES_SHOWN:])
+    texts = [text for line in lines if (text := _LOG_PREFIX.sub("", line).strip())]
+    return "; ".join(texts[-3:])

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.local.directory import default_directory
-from rwq_cli.local.server import LocalServer
+from rwq_cli.local.server import LocalServer, default_directory
 from tests.local.conftest import NewServer
 from tests.local.helpers import client, pid_of
 
