@@ -115,36 +115,33 @@ class TestConfirm:
             ask("jobs\n", "\n", context=TYPE, items=1000)
 
 
-class TestYes:
-    """Whether the command line itself is enough, with and without a terminal."""
-
-    @pytest.mark.parametrize("url", [None, PLAIN_URL])
-    def test_what_yes_confirms(
-        self, settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch, url: str | None
-    ) -> None:
-        """With and without a terminal; None is an error."""
-        named: dict[str, object] = {"yes_for": "prod"}
-        cases: tuple[tuple[str, dict[str, object], bool, bool | None], ...] = (
-            ("", {}, True, True),
-            (NONE, {}, True, True),
-            (NONE, named, True, True),
-            (ASK, {}, False, True),
-            (ASK, named, True, True),
-            (TYPE, {}, False, None),
-            (TYPE, named, True, True),
-        )
-        for context, given, at_terminal, in_script in cases:
-            for has_terminal, expected in ((True, at_terminal), (False, in_script)):
-                monkeypatch.setattr("rwq_cli.cli.confirm.has_terminal", lambda h=has_terminal: h)
-                run = settings(context, url=url, **given)
-                assert not is_confirmed(run, yes=False) or given
-                if expected is not None:
-                    assert is_confirmed(run, yes=True) is expected
-                    continue
-                with pytest.raises(InvalidArgument) as caught:
-                    is_confirmed(run, yes=True)
-                assert caught.value.message == "context prod is protected"
-                assert caught.value.hint == "use --yes=prod to confirm"
+@pytest.mark.parametrize("url", [None, PLAIN_URL])
+def test_what_yes_confirms(
+    settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch, url: str | None
+) -> None:
+    """With and without a terminal; None is an error."""
+    named: dict[str, object] = {"yes_for": "prod"}
+    cases: tuple[tuple[str, dict[str, object], bool, bool | None], ...] = (
+        ("", {}, True, True),
+        (NONE, {}, True, True),
+        (NONE, named, True, True),
+        (ASK, {}, False, True),
+        (ASK, named, True, True),
+        (TYPE, {}, False, None),
+        (TYPE, named, True, True),
+    )
+    for context, given, at_terminal, in_script in cases:
+        for has_terminal, expected in ((True, at_terminal), (False, in_script)):
+            monkeypatch.setattr("rwq_cli.cli.confirm.has_terminal", lambda h=has_terminal: h)
+            run = settings(context, url=url, **given)
+            assert not is_confirmed(run, yes=False) or given
+            if expected is not None:
+                assert is_confirmed(run, yes=True) is expected
+                continue
+            with pytest.raises(InvalidArgument) as caught:
+                is_confirmed(run, yes=True)
+            assert caught.value.message == "context prod is protected"
+            assert caught.value.hint == "use --yes=prod to confirm"
 
 
 class TestProtectedContext:

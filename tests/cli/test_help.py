@@ -157,18 +157,17 @@ def is_simple(line: str) -> bool:
     return not line or (is_run and not set(line) & set("|<>;&$"))
 
 
-class TestRoot:
-    def test_every_command_is_listed_with_its_summary_on_40_lines(self, rwq: Rwq) -> None:
-        code, screen = rwq.on_screen("--help", columns=80)
-        lines = screen.decode().splitlines()
-        assert code == 0
-        assert len(lines) <= 40
-        assert max(map(len, lines)) <= 80
-        for heading, commands in SECTIONS.items():
-            first, *others = (f"{name:10}  {summary}" for name, summary in commands.items())
-            assert f"{heading:16}  {first}" in lines
-            assert {f"{'':18}{line}" for line in others} <= {*lines}
-        for topic in TOPICS:
-            assert topic in screen.decode()
-        for status in ExitStatus:
-            assert f"{int(status)} {status.summary}" in " ".join(screen.decode().split())
+def test_every_command_is_listed_with_its_summary_on_40_lines(rwq: Rwq) -> None:
+    code, screen = rwq.on_screen("--help", columns=80)
+    lines = screen.decode().splitlines()
+    assert code == 0
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    for heading, commands in SECTIONS.items():
+        first, *others = (f"{name:10}  {summary}" for name, summary in commands.items())
+        assert f"{heading:16}  {first}" in lines
+        assert {f"{'':18}{line}" for line in others} <= {*lines}
+    for topic in TOPICS:
+        assert topic in screen.decode()
+    for status in ExitStatus:
+        assert f"{int(status)} {status.summary}" in " ".join(screen.decode().split())

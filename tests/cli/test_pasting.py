@@ -63,15 +63,14 @@ class TestPassword:
 
 
 @pytest.mark.usefixtures("item")
-class TestSummaries:
-    def test_a_context_is_named(self, rwq: Rwq, server: PrivateServer) -> None:
-        configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nqueue = "jobs"\n')
-        for line, summary in (
-            ("add x --id x", "added 1 (jobs on prod)"),
-            ("touch a", "not leased 1 (jobs on prod)"),
-            ("bury a", "buried 1 (jobs on prod)"),
-            ("kick a", "kicked 1 (jobs on prod)"),
-            ("rm a --dry-run", "dry run: would remove 1 (jobs on prod)"),
-            ("rm a --yes", "removed 1 (jobs on prod); undo file "),
-        ):
-            assert summary in rwq(*line.split(), "-c", "prod", variables=ENVIRONMENT).notes
+def test_a_context_is_named(rwq: Rwq, server: PrivateServer) -> None:
+    configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nqueue = "jobs"\n')
+    for line, summary in (
+        ("add x --id x", "added 1 (jobs on prod)"),
+        ("touch a", "not leased 1 (jobs on prod)"),
+        ("bury a", "buried 1 (jobs on prod)"),
+        ("kick a", "kicked 1 (jobs on prod)"),
+        ("rm a --dry-run", "dry run: would remove 1 (jobs on prod)"),
+        ("rm a --yes", "removed 1 (jobs on prod); undo file "),
+    ):
+        assert summary in rwq(*line.split(), "-c", "prod", variables=ENVIRONMENT).notes

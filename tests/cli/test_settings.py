@@ -94,22 +94,19 @@ class TestPrecedence:
                 _ = settings(given).server
 
 
-class TestGuard:
-    def test_a_url_is_guarded_by_the_context_of_its_address(
-        self, settings: Callable[..., Settings]
-    ) -> None:
-        for url, name in {
-            "redis://named:6379/0": "named",
-            "rediss://ops:pw@named": "named",
-            "redis://named/1": None,
-            "redis://other": None,
-            "local:": "mine",
-            "local:/elsewhere": None,
-            "http://": None,
-        }.items():
-            for found in (settings({"url": url}), settings(RWQ_URL=url)):
-                guard = found.protecting_context
-                assert (None if guard is None else guard.name) == name
+def test_a_url_is_guarded_by_the_context_of_its_address(settings: Callable[..., Settings]) -> None:
+    for url, name in {
+        "redis://named:6379/0": "named",
+        "rediss://ops:pw@named": "named",
+        "redis://named/1": None,
+        "redis://other": None,
+        "local:": "mine",
+        "local:/elsewhere": None,
+        "http://": None,
+    }.items():
+        for found in (settings({"url": url}), settings(RWQ_URL=url)):
+            guard = found.protecting_context
+            assert (None if guard is None else guard.name) == name
 
 
 class TestReadOnly:

@@ -78,19 +78,16 @@ class TestWhich:
 
 
 @pytest.mark.usefixtures("mails")
-class TestListings:
-    def test_leases_of_all_queues_are_one_list(self, rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
-        mails[b"mail:in"].leased(b"long", ttl_ms=500_000)
-        mails[b"mail:in"].leased(b"short", ttl_ms=9_000)
-        mails[b"other"].abandoned(b"dead")
-        order = ["dead", "short", "o2", "long"]
-        records = rwq("leases", *ALL, "-o", "jsonl").jsonl
-        assert [record["id"] for record in records] == order
-        assert [record["queue"] for record in records] == [
-            *("other", "mail:in", "mail:out", "mail:in")
-        ]
-        assert rwq("leases", *ALL, "-n", "2", "-o", "ids").text.split() == order[:2]
-        assert rwq("leases", *ALL, "-o", "table").lines[0].split()[0] == "QUEUE"
+def test_leases_of_all_queues_are_one_list(rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
+    mails[b"mail:in"].leased(b"long", ttl_ms=500_000)
+    mails[b"mail:in"].leased(b"short", ttl_ms=9_000)
+    mails[b"other"].abandoned(b"dead")
+    order = ["dead", "short", "o2", "long"]
+    records = rwq("leases", *ALL, "-o", "jsonl").jsonl
+    assert [record["id"] for record in records] == order
+    assert [record["queue"] for record in records] == [*("other", "mail:in", "mail:out", "mail:in")]
+    assert rwq("leases", *ALL, "-n", "2", "-o", "ids").text.split() == order[:2]
+    assert rwq("leases", *ALL, "-o", "table").lines[0].split()[0] == "QUEUE"
 
 
 @pytest.mark.usefixtures("mails")

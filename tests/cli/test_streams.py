@@ -12,13 +12,11 @@ from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, next_line
 
 
-class TestClosedStdout:
+def test_a_listing_ends_quietly(rwq: Rwq) -> None:
     """`rwq ls | head`: quiet, and what changes things goes on to its end."""
-
-    def test_a_listing_ends_quietly(self, rwq: Rwq) -> None:
-        rwq("add", "--id-from", "line", stdin=b"".join(b"%040d\n" % n for n in range(3000)))
-        result = rwq.shell("rwq ls -n 0 -o ids | head -n 1; exit ${PIPESTATUS[0]}")
-        assert (result.code, result.err, len(result.out) > 0) == (0, b"", True)
+    rwq("add", "--id-from", "line", stdin=b"".join(b"%040d\n" % n for n in range(3000)))
+    result = rwq.shell("rwq ls -n 0 -o ids | head -n 1; exit ${PIPESTATUS[0]}")
+    assert (result.code, result.err, len(result.out) > 0) == (0, b"", True)
 
 
 class TestFullDisk:
@@ -67,51 +65,44 @@ def interrupted_after(process: "subprocess.Popen[bytes]", size: int) -> tuple[by
     return out + rest, err
 
 
-class TestInterrupt:
-    def test_an_add_interrupted_at_work_counts_every_item(
-        self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
-    ) -> None:
-        """What is in is what is told, to the last item."""
-        lines = tmp_path / "lines"
-        lines.write_bytes(b"".join(b"%d\n" % number for number in range(300_000)))
-        process = rwq.start("add", "-f", str(lines), "-o", "ids")
-        out, err = interrupted_after(process, 1_000_000)
-        printed = out.split()
-        assert 20_000 < len(printed) < 300_000
-        assert err == f"interrupted: added {len(printed):,}\n".encode()
-        assert raw.llen("jobs:queue") == len(printed)
+def test_an_add_interrupted_at_work_counts_every_item(
+    rwq: Rwq, raw: redis.Redis, tmp_path: Path
+) -> None:
+    """What is in is what is told, to the last item."""
+    lines = tmp_path / "lines"
+    lines.write_bytes(b"".join(b"%d\n" % number for number in range(300_000)))
+    process = rwq.start("add", "-f", str(lines), "-o", "ids")
+    out, err = interrupted_after(process, 1_000_000)
+    printed = out.split()
+    assert 20_000 < len(printed) < 300_000
+    assert err == f"interrupted: added {len(printed):,}\n".encode()
+    assert raw.llen("jobs:queue") == len(printed)
 
 
-class TestPipelines:
+@pytest.mark.parametrize("line", ["release --force --yes -", "rm --yes -", "show -"])
+def test_ids_are_read_as_they_come(rwq: Rwq, foreign: Foreign, line: str) -> None:
     """What a script with `set -euo pipefail` does."""
-
-    @pytest.mark.parametrize("line", ["release --force --yes -", "rm --yes -", "show -"])
-    def test_ids_are_read_as_they_come(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
-        (foreign.leased if "--force" in line else foreign.waiting)(b"a", b"b")
-        process = rwq.start(*line.split(), "-o", "ids", stderr=subprocess.DEVNULL)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for item_id in (b"a\n", b"b\n"):
-            process.stdin.write(item_id)
-            process.stdin.flush()
-            assert next_line(process.stdout) == item_id
-        process.stdin.close()
-        assert process.wait(TIMEOUT_S) == 0
+    (foreign.leased if "--force" in line else foreign.waiting)(b"a", b"b")
+    process = rwq.start(*line.split(), "-o", "ids", stderr=subprocess.DEVNULL)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for item_id in (b"a\n", b"b\n"):
+        process.stdin.write(item_id)
+        process.stdin.flush()
+        assert next_line(process.stdout) == item_id
+    process.stdin.close()
+    assert process.wait(TIMEOUT_S) == 0
 
 
-class TestUnreadableInput:
+def test_stdin_is_open_for_writing_only(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     """An input that cannot be read is no fault of the output."""
-
-    def test_stdin_is_open_for_writing_only(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a")
-        lines = (
-            *("add", "rm --yes -", "edit a --yes -f -", "import -", "complete a --result -"),
-            "import - --on-conflict replace --yes",
-        )
-        result = rwq.shell("\n".join(f'rwq {line} 0> sink; echo "$?"' for line in lines))
-        assert result.text.split() == ["2"] * len(lines)
-        said = "rwq: error: cannot read stdin: bad file descriptor; "
-        assert result.notes.count(said) == len(lines)
-        assert raw.get("jobs:item:a") is not None
+    foreign.waiting(b"a")
+    lines = (
+        *("add", "rm --yes -", "edit a --yes -f -", "import -", "complete a --result -"),
+        "import - --on-conflict replace --yes",
+    )
+    result = rwq.shell("\n".join(f'rwq {line} 0> sink; echo "$?"' for line in lines))
+    assert result.text.split() == ["2"] * len(lines)
+    said = "rwq: error: cannot read stdin: bad file descriptor; "
+    assert result.notes.count(said) == len(lines)
+    assert raw.get("jobs:item:a") is not None

@@ -153,42 +153,40 @@ class TestIds:
         assert raw.get("jobs:item:a") == b"data"
 
 
-class TestReconnect:
-    @pytest.mark.usefixtures("slept_s")
-    @pytest.mark.parametrize("side", ["up", "down"])
-    def test_it_goes_on_after_a_lost_server(self, rwq: Rwq, raw: redis.Redis, side: str) -> None:
-        ids = [b"%05d" % number for number in range(5000)]
-        words = ("add", "--id-from", "line", "-o", "jsonl")
-        with Line() as whole:
-            rwq(*words, stdin=b"\n".join(ids))
-        raw.flushall()
-        with Line(side, whole.passed[side] // 2):
-            result = rwq(*words, "--reconnect", "1m", stdin=b"\n".join(ids))
-        assert (result.code, len(result.notes.splitlines())) == (0, 2)
-        assert "; trying again for 1m\n" in result.notes
-        assert sorted(raw.lrange("jobs:queue", 0, -1)) == ids
-        # What it may have added is a duplicate, and no line comes twice.
-        told = [each["id"] for each in result.jsonl]
-        assert len(told) == len(set(told))
+@pytest.mark.usefixtures("slept_s")
+@pytest.mark.parametrize("side", ["up", "down"])
+def test_it_goes_on_after_a_lost_server(rwq: Rwq, raw: redis.Redis, side: str) -> None:
+    ids = [b"%05d" % number for number in range(5000)]
+    words = ("add", "--id-from", "line", "-o", "jsonl")
+    with Line() as whole:
+        rwq(*words, stdin=b"\n".join(ids))
+    raw.flushall()
+    with Line(side, whole.passed[side] // 2):
+        result = rwq(*words, "--reconnect", "1m", stdin=b"\n".join(ids))
+    assert (result.code, len(result.notes.splitlines())) == (0, 2)
+    assert "; trying again for 1m\n" in result.notes
+    assert sorted(raw.lrange("jobs:queue", 0, -1)) == ids
+    # What it may have added is a duplicate, and no line comes twice.
+    told = [each["id"] for each in result.jsonl]
+    assert len(told) == len(set(told))
 
 
-class TestLater:
-    def test_a_line_may_have_its_delay_and_else_takes_that_of_the_option(
-        self, rwq: Rwq, raw: redis.Redis
-    ) -> None:
-        delays = {"2.5e2": 250, '"1h30m"': 5400, "0": None, '"0s"': None, "null": 60}
-        given = "".join(
-            f'{{"data": 1, "id": "{number}", "delay": {delay}}}\n'
-            for number, delay in enumerate(delays)
-        )
-        result = rwq(
-            *("add", "--format", "jsonl", "--delay", "1m", "-o", "ids"),
-            stdin=given.encode() + b'{"data": 1, "id": "x", "delay": "x"}\n',
-        )
-        bad = "rwq: line 6: its delay is not a duration: 'x'; not added\nadded 5, rejected 1\n"
-        assert result.as_tuple() == (3, "0\n1\n2\n3\n4\n", bad)
-        due = due_in_s(raw)
-        for number, seconds in enumerate(delays.values()):
-            if seconds is not None:
-                assert due.pop(str(number)) in near(seconds)
-        assert (due, waiting_ids(raw)) == ({}, [b"2", b"3"])
+def test_a_line_may_have_its_delay_and_else_takes_that_of_the_option(
+    rwq: Rwq, raw: redis.Redis
+) -> None:
+    delays = {"2.5e2": 250, '"1h30m"': 5400, "0": None, '"0s"': None, "null": 60}
+    given = "".join(
+        f'{{"data": 1, "id": "{number}", "delay": {delay}}}\n'
+        for number, delay in enumerate(delays)
+    )
+    result = rwq(
+        *("add", "--format", "jsonl", "--delay", "1m", "-o", "ids"),
+        stdin=given.encode() + b'{"data": 1, "id": "x", "delay": "x"}\n',
+    )
+    bad = "rwq: line 6: its delay is not a duration: 'x'; not added\nadded 5, rejected 1\n"
+    assert result.as_tuple() == (3, "0\n1\n2\n3\n4\n", bad)
+    due = due_in_s(raw)
+    for number, seconds in enumerate(delays.values()):
+        if seconds is not None:
+            assert due.pop(str(number)) in near(seconds)
+    assert (due, waiting_ids(raw)) == ({}, [b"2", b"3"])

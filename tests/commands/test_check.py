@@ -82,24 +82,23 @@ class TestLine:
 
 
 @pytest.mark.usefixtures("slept_s")
-class TestCodes:
-    @pytest.mark.usefixtures("filled")
-    def test_limits_decide_the_code(self, rwq: Rwq) -> None:
-        for words, status in {
-            "": MonitoringStatus.OK,
-            "--warn waiting=3 --critical abandoned=2": MonitoringStatus.OK,
-            "--warn waiting=2": MonitoringStatus.WARNING,
-            "--warn waiting=0 --critical waiting=2": MonitoringStatus.CRITICAL,
-            "--critical abandoned=1": MonitoringStatus.CRITICAL,
-            "--warn processing=2": MonitoringStatus.WARNING,
-            "--critical buried=0": MonitoringStatus.OK,
-            "--warn age=1h --critical age=2h": MonitoringStatus.OK,
-            "--warn orphaned=0 --deep": MonitoringStatus.OK,
-        }.items():
-            result = rwq("check", *words.split())
-            assert (result.code, result.notes) == (int(status), ""), words
-            assert result.text.startswith(f"RWQ {status.name} - jobs: "), words
-            assert PLUGIN_LINE.fullmatch(result.text), words
+@pytest.mark.usefixtures("filled")
+def test_limits_decide_the_code(rwq: Rwq) -> None:
+    for words, status in {
+        "": MonitoringStatus.OK,
+        "--warn waiting=3 --critical abandoned=2": MonitoringStatus.OK,
+        "--warn waiting=2": MonitoringStatus.WARNING,
+        "--warn waiting=0 --critical waiting=2": MonitoringStatus.CRITICAL,
+        "--critical abandoned=1": MonitoringStatus.CRITICAL,
+        "--warn processing=2": MonitoringStatus.WARNING,
+        "--critical buried=0": MonitoringStatus.OK,
+        "--warn age=1h --critical age=2h": MonitoringStatus.OK,
+        "--warn orphaned=0 --deep": MonitoringStatus.OK,
+    }.items():
+        result = rwq("check", *words.split())
+        assert (result.code, result.notes) == (int(status), ""), words
+        assert result.text.startswith(f"RWQ {status.name} - jobs: "), words
+        assert PLUGIN_LINE.fullmatch(result.text), words
 
 
 class TestUnknown:

@@ -35,17 +35,16 @@ def test_there_may_be_no_contexts(bare_rwq: Rwq) -> None:
     )
 
 
-class TestList:
-    def test_the_current_one_is_marked_and_no_password_is_shown(self, three: Rwq) -> None:
-        assert three("context", "list", "-o", "table").lines == snapshot(
-            [
-                "NAME  CURRENT  SERVER                 QUEUE  PASSWORD  READ ONLY  PROTECT",
-                "─" * 73,
-                "prod           redis://ops:***@db1/0  -      url       no         type",
-                "dev   *        local:                 jobs   -         no         none",
-                "eu             redis://db2            -      command   yes        none",
-            ]
-        )
+def test_the_current_one_is_marked_and_no_password_is_shown(three: Rwq) -> None:
+    assert three("context", "list", "-o", "table").lines == snapshot(
+        [
+            "NAME  CURRENT  SERVER                 QUEUE  PASSWORD  READ ONLY  PROTECT",
+            "─" * 73,
+            "prod           redis://ops:***@db1/0  -      url       no         type",
+            "dev   *        local:                 jobs   -         no         none",
+            "eu             redis://db2            -      command   yes        none",
+        ]
+    )
 
 
 class TestShow:
@@ -118,47 +117,44 @@ class TestSet:
         assert config.read_text() == before
 
 
-class TestUse:
-    def test_the_next_command_goes_there(self, three: Rwq) -> None:
-        assert three("context", "use", "eu").as_tuple() == (
-            0,
-            "eu is the current context: redis://db2\n",
-            "",
-        )
-        assert three("context", "show", "-o", "json").json["name"] == "eu"
-        assert three("context", "use", "-", "-o", "json").json["name"] == "dev"
+def test_the_next_command_goes_there(three: Rwq) -> None:
+    assert three("context", "use", "eu").as_tuple() == (
+        0,
+        "eu is the current context: redis://db2\n",
+        "",
+    )
+    assert three("context", "show", "-o", "json").json["name"] == "eu"
+    assert three("context", "use", "-", "-o", "json").json["name"] == "dev"
 
 
-class TestRm:
-    def test_contexts_are_removed(self, three: Rwq) -> None:
-        assert three("context", "rm", "dev", "eu").as_tuple() == (
-            0,
-            "removed context dev\nremoved context eu\n",
-            "note: dev was the current context; there is none now\n",
-        )
-        assert three("context", "list", "-o", "ids").text == "prod\n"
+def test_contexts_are_removed(three: Rwq) -> None:
+    assert three("context", "rm", "dev", "eu").as_tuple() == (
+        0,
+        "removed context dev\nremoved context eu\n",
+        "note: dev was the current context; there is none now\n",
+    )
+    assert three("context", "list", "-o", "ids").text == "prod\n"
 
 
-class TestCheck:
-    def test_a_healthy_server(self, rwq: Rwq, server: PrivateServer, foreign: Foreign) -> None:
-        configure(rwq.home, f'[contexts.a]\nurl = "{server.url}"\n')
-        before = contents(foreign.raw)
-        found = rwq("context", "check", "a", "-o", "json").json
-        assert found.pop("latency_ms") > 0
-        assert found.pop("version").split()[0] in ("Valkey", "Redis")
-        assert found.pop("no_touch") in (True, False)
-        assert found.pop("denied") in ([], None)
-        assert found == {
-            "server": server.url,
-            "context": "a",
-            "queue": "jobs",
-            "queue_b64": None,
-            "user": "default",
-            "times": True,
-            "no_times_because": None,
-            "writes": True,
-            "no_writes_because": None,
-            "undo": True,
-            "no_undo_because": None,
-        }
-        assert contents(foreign.raw) == before
+def test_a_healthy_server(rwq: Rwq, server: PrivateServer, foreign: Foreign) -> None:
+    configure(rwq.home, f'[contexts.a]\nurl = "{server.url}"\n')
+    before = contents(foreign.raw)
+    found = rwq("context", "check", "a", "-o", "json").json
+    assert found.pop("latency_ms") > 0
+    assert found.pop("version").split()[0] in ("Valkey", "Redis")
+    assert found.pop("no_touch") in (True, False)
+    assert found.pop("denied") in ([], None)
+    assert found == {
+        "server": server.url,
+        "context": "a",
+        "queue": "jobs",
+        "queue_b64": None,
+        "user": "default",
+        "times": True,
+        "no_times_because": None,
+        "writes": True,
+        "no_writes_because": None,
+        "undo": True,
+        "no_undo_because": None,
+    }
+    assert contents(foreign.raw) == before

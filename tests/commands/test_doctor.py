@@ -69,13 +69,12 @@ def test_a_key_of_another_type_is_a_finding(
     )
 
 
-class TestIds:
-    def test_ids_are_complete_and_examples_are_five(self, rwq: Rwq, foreign: Foreign) -> None:
-        ids = [b"%02d" % number for number in range(30)]
-        foreign.leased(*ids, ttl_ms=None)
-        result = rwq("doctor", *NOW, "--only", "held", "-o", "ids")
-        assert sorted(result.out.split()) == ids
-        assert len(rwq("doctor", *NOW, "--only", "held", "-o", "json").json[0]["examples"]) == 5
+def test_ids_are_complete_and_examples_are_five(rwq: Rwq, foreign: Foreign) -> None:
+    ids = [b"%02d" % number for number in range(30)]
+    foreign.leased(*ids, ttl_ms=None)
+    result = rwq("doctor", *NOW, "--only", "held", "-o", "ids")
+    assert sorted(result.out.split()) == ids
+    assert len(rwq("doctor", *NOW, "--only", "held", "-o", "json").json[0]["examples"]) == 5
 
 
 def words_of(command: str) -> list[str]:

@@ -182,41 +182,40 @@ class TestEditor:
         assert foreign.raw.get("jobs:item:a") == b"after Ctrl-C"
 
 
-class TestMeanwhile:
-    @pytest.mark.parametrize("goes", [True, False])
-    def test_an_item_that_changes_or_goes_is_left_and_the_text_is_kept(
-        self, rwq: Rwq, foreign: Foreign, drafts: Path, goes: bool
-    ) -> None:
-        foreign.waiting(b"a")
-        lock = rwq.home / "lock"
-        script = f"sh -c 'echo mine > \"$1\"; while [ ! -e {lock} ]; do sleep 0.02; done' -"
-        variables = {"EDITOR": script, "TMPDIR": str(drafts)}
-        process = rwq.start("edit", "a", variables=variables)
-        until(lambda: kept(drafts) == [b"mine\n"])
-        if goes:
-            foreign.raw.delete("jobs:item:a")
-        else:
-            foreign.raw.set("jobs:item:a", "theirs")
-        lock.touch()
-        out, err = process.communicate(timeout=TIMEOUT_S)
-        (path,) = (path for path in drafts.rglob("*") if path.is_file())
-        where, reason, summary = err.decode().splitlines()
-        word = shlex.quote(str(path))
-        again = f"edit -f {word} -q jobs a"
-        if goes:
-            again = f"add --format raw --id a -f {word} -q jobs"
-        assert (process.returncode, out, where) == (
-            1,
-            b"",
-            f"rwq: your text is in {path}; to write it: rwq {again}",
-        )
-        assert ("no such item" if goes else "it changed meanwhile") in reason
-        assert summary == ("missing 1" if goes else "changed 1")
-        assert foreign.raw.get("jobs:item:a") == (None if goes else b"theirs")
-        assert undo_files(rwq) == []
-        written = rwq.shell(where.partition("to write it: ")[2])
-        assert written.code == 0
-        assert foreign.raw.get("jobs:item:a") == b"mine\n"
+@pytest.mark.parametrize("goes", [True, False])
+def test_an_item_that_changes_or_goes_is_left_and_the_text_is_kept(
+    rwq: Rwq, foreign: Foreign, drafts: Path, goes: bool
+) -> None:
+    foreign.waiting(b"a")
+    lock = rwq.home / "lock"
+    script = f"sh -c 'echo mine > \"$1\"; while [ ! -e {lock} ]; do sleep 0.02; done' -"
+    variables = {"EDITOR": script, "TMPDIR": str(drafts)}
+    process = rwq.start("edit", "a", variables=variables)
+    until(lambda: kept(drafts) == [b"mine\n"])
+    if goes:
+        foreign.raw.delete("jobs:item:a")
+    else:
+        foreign.raw.set("jobs:item:a", "theirs")
+    lock.touch()
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    (path,) = (path for path in drafts.rglob("*") if path.is_file())
+    where, reason, summary = err.decode().splitlines()
+    word = shlex.quote(str(path))
+    again = f"edit -f {word} -q jobs a"
+    if goes:
+        again = f"add --format raw --id a -f {word} -q jobs"
+    assert (process.returncode, out, where) == (
+        1,
+        b"",
+        f"rwq: your text is in {path}; to write it: rwq {again}",
+    )
+    assert ("no such item" if goes else "it changed meanwhile") in reason
+    assert summary == ("missing 1" if goes else "changed 1")
+    assert foreign.raw.get("jobs:item:a") == (None if goes else b"theirs")
+    assert undo_files(rwq) == []
+    written = rwq.shell(where.partition("to write it: ")[2])
+    assert written.code == 0
+    assert foreign.raw.get("jobs:item:a") == b"mine\n"
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"a\0b", b"x" * 1_000_000 + b"\xc3"])

@@ -38,19 +38,18 @@ def test_with_data_output_the_lease_is_printed_on_stderr(
     assert rwq("lease", "--dry-run", "-o", "data").as_tuple() == (0, "data of c", said)
 
 
-class TestWaiting:
-    def test_wait_lasts_until_an_item_is_added(self, rwq: Rwq, raw: redis.Redis) -> None:
-        process = rwq.start("lease", "--wait", "-o", "data")
-        until(lambda: raw.info("clients")["blocked_clients"] == 1)
-        assert rwq("add", "x", "--id", "a").code == 0
-        out, err = process.communicate(timeout=TIMEOUT_S)
-        waiting, held = err.decode().splitlines()
-        assert (out, waiting) == (b"x", "waiting for an item in jobs")
-        assert re.fullmatch(
-            r"leased a of jobs for 5m, until [-0-9]{10} [:0-9]{8} (UTC|[-+][:0-9]{5})", held
-        )
-        assert process.returncode == 0
-        assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
+def test_wait_lasts_until_an_item_is_added(rwq: Rwq, raw: redis.Redis) -> None:
+    process = rwq.start("lease", "--wait", "-o", "data")
+    until(lambda: raw.info("clients")["blocked_clients"] == 1)
+    assert rwq("add", "x", "--id", "a").code == 0
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    waiting, held = err.decode().splitlines()
+    assert (out, waiting) == (b"x", "waiting for an item in jobs")
+    assert re.fullmatch(
+        r"leased a of jobs for 5m, until [-0-9]{10} [:0-9]{8} (UTC|[-+][:0-9]{5})", held
+    )
+    assert process.returncode == 0
+    assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
 
 
 QUEUES = ("-q", "high", "-q", "normal", "-q", "low")
@@ -89,22 +88,18 @@ class TestSeveralQueues:
         assert rwq("lease", "-q", "low", "-q", "low", "-o", "ids").text == "l1\n"
 
 
-class TestLeaseById:
-    def test_an_item_that_does_not_wait_is_refused_with_a_hint(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
-        foreign.leased(b"h", ttl_ms=None)
-        foreign.abandoned(b"a")
-        foreign.data(b"o")
-        before = sorted(foreign.raw.keys())
-        hint = "not waiting; to return it: rwq release -q jobs"
-        for item_id, said in {
-            "h": "h is leased by them without expiry; to end that lease: "
-            "rwq release --force -q jobs h",
-            "a": f"a is abandoned, {hint} a",
-            "o": f"o is orphaned, {hint} o",
-            "gone": "no such item: gone",
-        }.items():
-            for more in ((), ("--dry-run",)):
-                assert rwq("lease", "--id", item_id, *more).as_tuple() == (1, "", f"{said}\n")
-        assert sorted(foreign.raw.keys()) == before
+def test_an_item_that_does_not_wait_is_refused_with_a_hint(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"h", ttl_ms=None)
+    foreign.abandoned(b"a")
+    foreign.data(b"o")
+    before = sorted(foreign.raw.keys())
+    hint = "not waiting; to return it: rwq release -q jobs"
+    for item_id, said in {
+        "h": "h is leased by them without expiry; to end that lease: rwq release --force -q jobs h",
+        "a": f"a is abandoned, {hint} a",
+        "o": f"o is orphaned, {hint} o",
+        "gone": "no such item: gone",
+    }.items():
+        for more in ((), ("--dry-run",)):
+            assert rwq("lease", "--id", item_id, *more).as_tuple() == (1, "", f"{said}\n")
+    assert sorted(foreign.raw.keys()) == before

@@ -26,21 +26,20 @@ def positions(rwq: Rwq, *words: str) -> list[int | None]:
 
 
 @pytest.mark.usefixtures("five")
-class TestPaging:
-    def test_a_page_and_its_positions(self, rwq: Rwq, five: Foreign) -> None:
-        for words, page in (
-            ("", "w1 w2 w3 w4 w5"),
-            ("-n 2", "w1 w2"),
-            ("--limit 2 --offset 2", "w3 w4"),
-            ("--offset 9", ""),
-            ("--tail -n 2", "w5 w4"),
-            ("--tail -n 2 --offset 1", "w4 w3"),
-        ):
-            assert ids(rwq, *words.split()) == page.split(), words
-            assert positions(rwq, *words.split()) == [int(each[1]) - 1 for each in page.split()]
-        five.waiting(*(b"x%04d" % number for number in range(2500)))
-        assert len(ids(rwq)) == 50
-        assert len(ids(rwq, "-n", "0")) == 2505
+def test_a_page_and_its_positions(rwq: Rwq, five: Foreign) -> None:
+    for words, page in (
+        ("", "w1 w2 w3 w4 w5"),
+        ("-n 2", "w1 w2"),
+        ("--limit 2 --offset 2", "w3 w4"),
+        ("--offset 9", ""),
+        ("--tail -n 2", "w5 w4"),
+        ("--tail -n 2 --offset 1", "w4 w3"),
+    ):
+        assert ids(rwq, *words.split()) == page.split(), words
+        assert positions(rwq, *words.split()) == [int(each[1]) - 1 for each in page.split()]
+    five.waiting(*(b"x%04d" % number for number in range(2500)))
+    assert len(ids(rwq)) == 50
+    assert len(ids(rwq, "-n", "0")) == 2505
 
 
 class TestSources:
@@ -92,21 +91,20 @@ class TestSources:
         assert records["delayed"]["lease"]["holder"].startswith("rwq-delayed:")
 
 
-class TestTable:
-    @pytest.mark.needs("no-touch")
-    def test_the_table_and_its_footer(self, rwq: Rwq, foreign: Foreign) -> None:
-        rwq("add", "--id-from", "line", "resize cat.png", "x" * 2000)
-        foreign.unused_for(b"resize cat.png", 30 * 3600 + 60)
-        rwq("add", "--id", "third", "tab\tand [red]markup[/red]")
-        result = rwq("ls", "-n", "1", "-o", "table")
-        assert result.lines == snapshot(
-            [
-                "#  ID              LAST USE  SIZE  DATA",
-                "─────────────────────────────────────────────────",
-                "0  resize cat.png  1d6h ago  14 B  resize cat.png",
-            ]
-        )
-        assert (result.code, result.notes) == (0, "1 shown of 3 waiting in jobs\n")
+@pytest.mark.needs("no-touch")
+def test_the_table_and_its_footer(rwq: Rwq, foreign: Foreign) -> None:
+    rwq("add", "--id-from", "line", "resize cat.png", "x" * 2000)
+    foreign.unused_for(b"resize cat.png", 30 * 3600 + 60)
+    rwq("add", "--id", "third", "tab\tand [red]markup[/red]")
+    result = rwq("ls", "-n", "1", "-o", "table")
+    assert result.lines == snapshot(
+        [
+            "#  ID              LAST USE  SIZE  DATA",
+            "─────────────────────────────────────────────────",
+            "0  resize cat.png  1d6h ago  14 B  resize cat.png",
+        ]
+    )
+    assert (result.code, result.notes) == (0, "1 shown of 3 waiting in jobs\n")
 
 
 def test_a_table_shows_what_was_returned_again_and_again(rwq: Rwq, foreign: Foreign) -> None:

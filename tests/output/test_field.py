@@ -27,28 +27,26 @@ def test_bytes_that_are_not_utf8_are_base64(
     assert bytes_fields("id", raw) == fields
 
 
-class TestJson:
-    def test_json_is_one_safe_line(self) -> None:
-        value = {"a": [1, None, True, "x\ny\x1b\x7f\x9b\u202e\u2028\ufeff\ue000\U000e0041é日"]}
-        text = to_json(value)
-        assert json.loads(text) == value
-        assert b"\n" not in text
-        assert {unicodedata.category(character) for character in text.decode()} <= {
-            *("Ll", "Lo", "Lu", "Nd", "Po", "Ps", "Pe", "Zs"),
-        }
+def test_json_is_one_safe_line() -> None:
+    value = {"a": [1, None, True, "x\ny\x1b\x7f\x9b\u202e\u2028\ufeff\ue000\U000e0041é日"]}
+    text = to_json(value)
+    assert json.loads(text) == value
+    assert b"\n" not in text
+    assert {unicodedata.category(character) for character in text.decode()} <= {
+        *("Ll", "Lo", "Lu", "Nd", "Po", "Ps", "Pe", "Zs"),
+    }
 
 
-class TestJsonText:
-    def test_a_field_is_written_as_it_stands(self) -> None:
-        record = {
-            "data": '"data_json": null, "more": null',
-            "data_json": JsonText('{"n": 1.10, "t": "\u202e"}'),
-            "more": None,
-        }
-        assert to_json(record) == (
-            rb'{"data": "\"data_json\": null, \"more\": null", '
-            rb'"data_json": {"n": 1.10, "t": "\u202e"}, "more": null}'
-        )
+def test_a_field_is_written_as_it_stands() -> None:
+    record = {
+        "data": '"data_json": null, "more": null',
+        "data_json": JsonText('{"n": 1.10, "t": "\u202e"}'),
+        "more": None,
+    }
+    assert to_json(record) == (
+        rb'{"data": "\"data_json\": null, \"more\": null", '
+        rb'"data_json": {"n": 1.10, "t": "\u202e"}, "more": null}'
+    )
 
 
 @pytest.mark.parametrize(

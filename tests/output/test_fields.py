@@ -81,43 +81,39 @@ class TestOrder:
 
 @pytest.mark.usefixtures("three")
 @pytest.mark.needs("no-touch")
-class TestWide:
-    def test_it_has_every_column_at_any_width(self, rwq: Rwq, three: Foreign) -> None:
-        three.raw.set("jobs:item:a", b"y" * 150)
-        code, seen = rwq.on_screen("ls", "-o", "wide", columns=40)
-        header, _, *rows = seen.decode().splitlines()
-        assert code == 0
-        for title in ("QUEUE", "#", "ID", "STATE", "HOLDER", "TIME LEFT", "DUE", "BURIED"):
-            assert title in header
-        for title in ("REASON", "RETURNS", "LAST USE", "SIZE", "DATA"):
-            assert title in header
-        assert rows[1].endswith("y" * 150)
-        assert "3 shown of 3 waiting in jobs" in rows[-1]
+def test_it_has_every_column_at_any_width(rwq: Rwq, three: Foreign) -> None:
+    three.raw.set("jobs:item:a", b"y" * 150)
+    code, seen = rwq.on_screen("ls", "-o", "wide", columns=40)
+    header, _, *rows = seen.decode().splitlines()
+    assert code == 0
+    for title in ("QUEUE", "#", "ID", "STATE", "HOLDER", "TIME LEFT", "DUE", "BURIED"):
+        assert title in header
+    for title in ("REASON", "RETURNS", "LAST USE", "SIZE", "DATA"):
+        assert title in header
+    assert rows[1].endswith("y" * 150)
+    assert "3 shown of 3 waiting in jobs" in rows[-1]
 
 
 @pytest.mark.usefixtures("three")
 @pytest.mark.needs("no-touch")
-class TestIndentedJson:
-    def test_one_record_is_indented_on_a_terminal(self, rwq: Rwq) -> None:
-        seen = rwq.on_screen("show", "a", "-o", "json")[1].decode()
-        assert seen.startswith('{\n  "queue": "jobs",\n')
-        piped = rwq("show", "a", "-o", "json")
-        assert {**json.loads(seen), "idle_seconds": 0} == {**piped.json, "idle_seconds": 0}
-        assert piped.text.count("\n") == 1
+def test_one_record_is_indented_on_a_terminal(rwq: Rwq) -> None:
+    seen = rwq.on_screen("show", "a", "-o", "json")[1].decode()
+    assert seen.startswith('{\n  "queue": "jobs",\n')
+    piped = rwq("show", "a", "-o", "json")
+    assert {**json.loads(seen), "idle_seconds": 0} == {**piped.json, "idle_seconds": 0}
+    assert piped.text.count("\n") == 1
 
 
-class TestBeforeAnythingIsDone:
+def test_options_decide_which_fields_there_are(rwq: Rwq) -> None:
     """What a command cannot write is refused before it runs."""
-
-    def test_options_decide_which_fields_there_are(self, rwq: Rwq) -> None:
-        for line, said in {
-            "undo --list --sort colour": "no field 'colour'",
-            "undo --prune --older-than 1d --fields state,colour": "no field 'colour'",
-            "undo --prune --older-than 1d --sort state": "work only for listings",
-            "work --dry-run --sort colour -- true": "no field 'colour'",
-            "clean light --every 1s --reverse": "work only for listings",
-            "ls --fields ,": "--fields names no field",
-        }.items():
-            result = rwq(*line.split())
-            assert (result.code, result.text, result.notes.count("\n")) == (2, "", 1), line
-            assert said in result.notes, line
+    for line, said in {
+        "undo --list --sort colour": "no field 'colour'",
+        "undo --prune --older-than 1d --fields state,colour": "no field 'colour'",
+        "undo --prune --older-than 1d --sort state": "work only for listings",
+        "work --dry-run --sort colour -- true": "no field 'colour'",
+        "clean light --every 1s --reverse": "work only for listings",
+        "ls --fields ,": "--fields names no field",
+    }.items():
+        result = rwq(*line.split())
+        assert (result.code, result.text, result.notes.count("\n")) == (2, "", 1), line
+        assert said in result.notes, line
