@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from time import time
+from time import time, tzset
 from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
@@ -25,7 +25,7 @@ from tests.clusters import (
     running_cluster,
     running_sentinels,
 )
-from tests.driver import Rwq, until
+from tests.driver import Rwq
 from tests.servers import NoServerBinary, PrivateServer, running_server
 
 T = TypeVar("T")
@@ -489,6 +489,45 @@ def slept_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept_s
 
 
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets what happens in place of each pause in this process; Ctrl-C ends the one after them."""
+
+    def set_up(*steps: Callable[[], object]) -> None:
+        remaining = list(steps)
+
+        def sleep(_clock: object, seconds: float) -> None:
+            # A grace period of 0 is none.
+            if not seconds:
+                return
+            if not remaining:
+                raise KeyboardInterrupt
+            remaining.pop(0)()
+
+        monkeypatch.setattr(Clock, "sleep", sleep)
+
+    return set_up
+
+
+@pytest.fixture
+def guarded(start_server: StartServer) -> PrivateServer:
+    """A server with the password `hunter2`."""
+    return start_server("--requirepass", "hunter2", password="hunter2")
+
+
+@pytest.fixture
+def set_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Set the time zone of this process."""
+
+    def set_to(name: str) -> None:
+        monkeypatch.setenv("TZ", name)
+        tzset()
+
+    yield set_to
+    monkeypatch.undo()
+    tzset()
+
+
 def contents(raw: redis.Redis) -> dict[bytes, Any]:
     """Every key of the server with its whole value; a key that expires as `("expires", value)`.
 
@@ -608,15 +647,3 @@ def has_aged(raw: redis.Redis, seconds: int, age_s: float | None) -> bool:
 def _connected_s(raw: redis.Redis) -> int:
     """How long ago the client connected, rounded up."""
     return int(raw.client_info()["age"]) + 1
-
-
-@contextmanager
-def until_another_asks(raw: redis.Redis, command: str) -> Iterator[None]:
-    """At the end of the block, wait until a client that came in it has sent this command."""
-    known = {client["id"] for client in raw.client_list()}
-    yield
-    until(
-        lambda: any(
-            client["cmd"] == command and client["id"] not in known for client in raw.client_list()
-        )
-    )

@@ -144,15 +144,10 @@ def test_what_yes_confirms(
             assert caught.value.hint == "use --yes=prod to confirm"
 
 
-class TestProtectedContext:
-    @pytest.fixture
-    def prod(self, rwq: Rwq, server: PrivateServer, foreign: Foreign) -> Rwq:
-        configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\n{TYPE}\n')
-        foreign.waiting(b"a")
-        return rwq
-
-    def test_an_id_behind_the_name_is_an_id(self, prod: Rwq) -> None:
-        assert prod("rm", "--yes=prod", "a").code == 0
+def test_an_id_behind_the_name_is_an_id(rwq: Rwq, server: PrivateServer, foreign: Foreign) -> None:
+    configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\n{TYPE}\n')
+    foreign.waiting(b"a")
+    assert rwq("rm", "--yes=prod", "a").code == 0
 
 
 def test_what_was_typed_before_the_question_is_no_answer(

@@ -2,12 +2,12 @@
 
 import re
 import shlex
+from collections.abc import Callable
 
 import pytest
 
 from rwq_cli.cli.app import SECTIONS
 from rwq_cli.cli.options import GLOBAL_NAMES
-from rwq_cli.core.clock import Clock
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.topics import TOPICS
 from tests import processes
@@ -126,7 +126,7 @@ def world(rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch) -> Rwq:
 @pytest.mark.usefixtures("slept_s")
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_works(
-    world: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, example: str
+    world: Rwq, foreign: Foreign, pauses: Callable[..., None], example: str
 ) -> None:
     if not any(word in example for word in ("touch", "--force", "leases", "doctor")):
         foreign.raw.delete("jobs:lease:4f2a9c", "jobs:leased_by_session:4f2a9c")
@@ -135,7 +135,7 @@ def test_every_example_works(
     code = 0
     if any(each in line for each in ("--every", "--watch", "--follow")):
         code = 130
-        monkeypatch.setattr(Clock, "sleep", press_ctrl_c)
+        pauses()
     if is_simple(before) and is_simple(line):
         if before:
             assert world(*shlex.split(before)[1:]).code == 0
@@ -143,12 +143,6 @@ def test_every_example_works(
     else:
         result = world.shell(f"set -euo pipefail; {before or ':'}; {line}")
     assert (result.code, "error:" in result.notes) == (code, False), result.notes
-
-
-def press_ctrl_c(_clock: Clock, seconds: float) -> None:
-    """In the pause between two rounds; a grace period of 0 is none."""
-    if seconds:
-        raise KeyboardInterrupt
 
 
 def is_simple(line: str) -> bool:

@@ -41,10 +41,6 @@ def test_an_empty_name_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Redis, f
 
 
 class TestPassword:
-    @pytest.fixture
-    def guarded(self, start_server: StartServer) -> PrivateServer:
-        return start_server("--requirepass", "hunter2", password="hunter2")
-
     def test_the_first_line_of_a_file_wins_over_the_variable_and_the_url(
         self, bare_rwq: Rwq, guarded: PrivateServer, tmp_path: Path
     ) -> None:

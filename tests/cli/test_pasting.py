@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conftest import Foreign, StartServer
+from tests.conftest import Foreign
 from tests.driver import Rwq, configure
 from tests.servers import PrivateServer
 
@@ -35,11 +35,10 @@ class TestCommands:
 
 class TestPassword:
     @pytest.fixture
-    def url(self, start_server: StartServer) -> str:
-        server = start_server("--requirepass", "hunter2", password="hunter2")
-        with server.client(password="hunter2") as client:
+    def url(self, guarded: PrivateServer) -> str:
+        with guarded.client(password="hunter2") as client:
             Foreign(client).waiting(b"a")
-        return f"unix://:hunter2@{server.socket}?db=0"
+        return f"unix://:hunter2@{guarded.socket}?db=0"
 
     NOTE = (
         "note: the command lines leave the password out; "

@@ -9,11 +9,10 @@ import pytest
 from rwq_cli.cli.settings import Settings
 from rwq_cli.contexts.file import ContextError
 from rwq_cli.environment import Environment
-from tests.conftest import Foreign, StartServer, contents
+from tests.conftest import ABSENT, Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq, configure, state_of, until
 from tests.servers import PrivateServer
 
-ABSENT = "rwq: jobs: there is no such queue, or it is empty; rwq queues lists the queues\n"
 FILE = """
 current = "cur"
 [contexts.cur]
@@ -109,33 +108,26 @@ def test_a_url_is_guarded_by_the_context_of_its_address(settings: Callable[..., 
             assert (None if guard is None else guard.name) == name
 
 
-class TestReadOnly:
-    @pytest.fixture
-    def guarded(self, rwq: Rwq, server: PrivateServer) -> Rwq:
-        configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nread_only = true\n')
-        return rwq
-
-    def test_a_wait_promotes_nothing_there(self, guarded: Rwq, foreign: Foreign) -> None:
-        foreign.delayed(b"a", due_ms=1)
-        # The time is for the connection, too.
-        for line in ("wait --timeout 300ms", "result a --timeout 300ms"):
-            assert guarded(*line.split()).code == 1
-        assert foreign.raw.zcard("jobs:delayed") == 1
-        assert guarded("wait", "--timeout", "300ms", "--write").code == 1
-        assert foreign.raw.zcard("jobs:delayed") == 0
+def test_a_wait_promotes_nothing_in_a_read_only_context(
+    rwq: Rwq, server: PrivateServer, foreign: Foreign
+) -> None:
+    configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nread_only = true\n')
+    foreign.delayed(b"a", due_ms=1)
+    # The time is for the connection, too.
+    for line in ("wait --timeout 300ms", "result a --timeout 300ms"):
+        assert rwq(*line.split()).code == 1
+    assert foreign.raw.zcard("jobs:delayed") == 1
+    assert rwq("wait", "--timeout", "300ms", "--write").code == 1
+    assert foreign.raw.zcard("jobs:delayed") == 0
 
 
 class TestPassword:
-    @pytest.fixture
-    def locked(self, start_server: StartServer) -> PrivateServer:
-        return start_server("--requirepass", "hunter2", password="hunter2")
-
     def test_the_password_command_is_run_to_connect(
-        self, bare_rwq: Rwq, locked: PrivateServer
+        self, bare_rwq: Rwq, guarded: PrivateServer
     ) -> None:
         configure(
             bare_rwq.home,
-            f'[contexts.a]\nurl = "{locked.url}"\n'
+            f'[contexts.a]\nurl = "{guarded.url}"\n'
             f'password_command = "echo x >> {bare_rwq.home}/runs; echo hunter2"\n',
         )
         runs = bare_rwq.home / "runs"
@@ -159,12 +151,12 @@ class TestPassword:
         assert state_of(int(pid.read_text())) in ("", "Z")
 
     def test_rwq_password_is_not_sent_to_a_contexts_server(
-        self, bare_rwq: Rwq, locked: PrivateServer
+        self, bare_rwq: Rwq, guarded: PrivateServer
     ) -> None:
-        configure(bare_rwq.home, f'[contexts.a]\nurl = "{locked.url}"\n')
+        configure(bare_rwq.home, f'[contexts.a]\nurl = "{guarded.url}"\n')
         variables = {"RWQ_PASSWORD": "hunter2"}
         words = ("stats", "-q", "jobs")
-        assert bare_rwq(*words, "-u", locked.url, variables=variables).code == 0
+        assert bare_rwq(*words, "-u", guarded.url, variables=variables).code == 0
         refused = bare_rwq(*words, "-c", "a", variables=variables)
         assert refused.code == 69
         assert refused.notes.endswith(
@@ -172,46 +164,42 @@ class TestPassword:
         )
 
     def test_a_password_file_of_the_command_line_comes_first(
-        self, bare_rwq: Rwq, locked: PrivateServer
+        self, bare_rwq: Rwq, guarded: PrivateServer
     ) -> None:
         configure(
-            bare_rwq.home, f'[contexts.a]\nurl = "{locked.url}"\npassword_command = "exit 1"\n'
+            bare_rwq.home, f'[contexts.a]\nurl = "{guarded.url}"\npassword_command = "exit 1"\n'
         )
         (bare_rwq.home / "pw").write_text("hunter2\n")
         words = ("stats", "-q", "jobs", "-c", "a", "--password-file", str(bare_rwq.home / "pw"))
         assert bare_rwq(*words).code == 0
         notes = bare_rwq(*words, "-v").notes
         assert notes == (
-            f"server {locked.url} (-c, context a)\npassword (--password-file)\n"
+            f"server {guarded.url} (-c, context a)\npassword (--password-file)\n"
             f"output table (default)\nqueue jobs (-q)\n{ABSENT}"
         )
 
 
-class TestWithoutHome:
+def test_without_a_home_what_needs_an_undo_file_changes_nothing(
+    rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A user ID without an account and without HOME, as in a container."""
 
-    @pytest.fixture(autouse=True)
-    def no_account(self, rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> None:
-        def no_entry(_: int) -> None:
-            raise KeyError
+    def no_entry(_: int) -> None:
+        raise KeyError
 
-        monkeypatch.delenv("HOME")
-        monkeypatch.setattr("pwd.getpwuid", no_entry)
-        del rwq.variables["HOME"]
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", no_entry)
+    del rwq.variables["HOME"]
+    foreign.waiting(b"a")
+    before = contents(foreign.raw)
 
-    def test_what_needs_an_undo_file_changes_nothing(
-        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        foreign.waiting(b"a")
-        before = contents(foreign.raw)
+    def refused(path: str, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", path)
 
-        def refused(path: str, *_: object, **__: object) -> None:
-            raise PermissionError(13, "Permission denied", path)
-
-        # Root may make this directory.
-        monkeypatch.setattr("os.mkdir", refused)
-        result = rwq("rm", "a", "--yes")
-        assert (result.code, result.text) == (1, "")
-        assert "cannot write the undo file /nonexistent/" in result.notes
-        assert "name a directory in XDG_STATE_HOME" in result.notes
-        assert contents(foreign.raw) == before
+    # Root may make this directory.
+    monkeypatch.setattr("os.mkdir", refused)
+    result = rwq("rm", "a", "--yes")
+    assert (result.code, result.text) == (1, "")
+    assert "cannot write the undo file /nonexistent/" in result.notes
+    assert "name a directory in XDG_STATE_HOME" in result.notes
+    assert contents(foreign.raw) == before

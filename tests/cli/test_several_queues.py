@@ -77,7 +77,6 @@ class TestWhich:
         assert rwq("stats", "-q", "mail:in", "-q", "mail:odd").code == 69
 
 
-@pytest.mark.usefixtures("mails")
 def test_leases_of_all_queues_are_one_list(rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
     mails[b"mail:in"].leased(b"long", ttl_ms=500_000)
     mails[b"mail:in"].leased(b"short", ttl_ms=9_000)
@@ -119,35 +118,33 @@ class TestCheck:
 
 
 @pytest.mark.usefixtures("slept_s")
-class TestClean:
-    @pytest.fixture(autouse=True)
-    def broken(self, mails: dict[bytes, Foreign]) -> None:
-        mails[b"mail:out"].abandoned(b"a1", b"a2")
-        mails[b"other"].abandoned(b"a3")
-        mails[b"other"].raw.lpush("other:queue", "ghost")
-
-    def test_each_queue_has_its_summary(self, rwq: Rwq, raw: redis.Redis) -> None:
-        dry = rwq("clean", "deep", *ALL, "--dry-run")
-        assert dry.as_tuple() == (
-            0,
-            "",
-            "mail:out: would return a1: abandoned\n"
-            "mail:out: would return a2: abandoned\n"
-            "mail:out: dry run: would return 2\n"
-            "other: would return a3: abandoned\n"
-            "other: would drop ghost: ghost\n"
-            "other: dry run: would return 1, drop 1\n",
-        )
-        result = rwq("clean", "deep", *ALL)
-        assert result.as_tuple() == (
-            0,
-            "",
-            "mail:out: returned 2\nother: returned 1, dropped 1\n",
-        )
-        assert raw.lrange("mail:out:processing", 0, -1) == [b"o2"]
-        assert raw.llen("other:processing") == 0
-        assert rwq("clean", "light", *ALL).notes == "nothing to clean in 3 queues\n"
-        assert rwq("clean", "light", *ALL, "-Q").notes == ""
+def test_each_queue_has_its_summary_of_a_clean(
+    rwq: Rwq, raw: redis.Redis, mails: dict[bytes, Foreign]
+) -> None:
+    mails[b"mail:out"].abandoned(b"a1", b"a2")
+    mails[b"other"].abandoned(b"a3")
+    mails[b"other"].raw.lpush("other:queue", "ghost")
+    dry = rwq("clean", "deep", *ALL, "--dry-run")
+    assert dry.as_tuple() == (
+        0,
+        "",
+        "mail:out: would return a1: abandoned\n"
+        "mail:out: would return a2: abandoned\n"
+        "mail:out: dry run: would return 2\n"
+        "other: would return a3: abandoned\n"
+        "other: would drop ghost: ghost\n"
+        "other: dry run: would return 1, drop 1\n",
+    )
+    result = rwq("clean", "deep", *ALL)
+    assert result.as_tuple() == (
+        0,
+        "",
+        "mail:out: returned 2\nother: returned 1, dropped 1\n",
+    )
+    assert raw.lrange("mail:out:processing", 0, -1) == [b"o2"]
+    assert raw.llen("other:processing") == 0
+    assert rwq("clean", "light", *ALL).notes == "nothing to clean in 3 queues\n"
+    assert rwq("clean", "light", *ALL, "-Q").notes == ""
 
 
 @pytest.mark.usefixtures("mails", "slept_s")
@@ -185,28 +182,26 @@ def without_times(keys: dict[bytes, object]) -> dict[bytes, object]:
     return {key: value for key, value in keys.items() if b":lease" not in key}
 
 
-class TestExport:
-    @pytest.fixture(autouse=True)
-    def more(self, rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
-        mails[b"mail:in"].delayed(b"later", 9_999_999_999_999)
-        mails[b"mail:out"].buried(b"i1")
-        Foreign(mails[b"other"].raw, b"\xff").waiting(b"odd\xff")
-        assert rwq("complete", "-q", "other", "done", "--result", "-", stdin=b"42").code == 1
-        rwq("add", "x", "--id", "done", "-q", "other")
-        assert rwq("complete", "-q", "other", "done", "--result", "-", stdin=b"42").code == 0
-
-    def test_import_restores_each_into_its_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
-        before = without_times(contents(raw))
-        exported = rwq("export", *ALL).out
-        raw.flushdb()
-        (rwq.home / "all.jsonl").write_bytes(exported)
-        result = rwq("import", str(rwq.home / "all.jsonl"), "-o", "json")
-        assert result.code == 0, result.notes
-        assert [(each["queue"], each["queue_b64"], each["imported"]) for each in result.json] == [
-            *(("mail:in", None, 3), ("mail:out", None, 3), ("other", None, 1), (None, "/w==", 1))
-        ]
-        assert without_times(contents(raw)) == before
-        again = rwq("import", "-", stdin=exported)
-        assert again.code == 0
-        assert again.notes.splitlines()[0] == "mail:in: already there 3"
-        assert without_times(contents(raw)) == before
+def test_import_restores_each_into_its_queue(
+    rwq: Rwq, raw: redis.Redis, mails: dict[bytes, Foreign]
+) -> None:
+    mails[b"mail:in"].delayed(b"later", 9_999_999_999_999)
+    mails[b"mail:out"].buried(b"i1")
+    Foreign(mails[b"other"].raw, b"\xff").waiting(b"odd\xff")
+    assert rwq("complete", "-q", "other", "done", "--result", "-", stdin=b"42").code == 1
+    rwq("add", "x", "--id", "done", "-q", "other")
+    assert rwq("complete", "-q", "other", "done", "--result", "-", stdin=b"42").code == 0
+    before = without_times(contents(raw))
+    exported = rwq("export", *ALL).out
+    raw.flushdb()
+    (rwq.home / "all.jsonl").write_bytes(exported)
+    result = rwq("import", str(rwq.home / "all.jsonl"), "-o", "json")
+    assert result.code == 0, result.notes
+    assert [(each["queue"], each["queue_b64"], each["imported"]) for each in result.json] == [
+        *(("mail:in", None, 3), ("mail:out", None, 3), ("other", None, 1), (None, "/w==", 1))
+    ]
+    assert without_times(contents(raw)) == before
+    again = rwq("import", "-", stdin=exported)
+    assert again.code == 0
+    assert again.notes.splitlines()[0] == "mail:in: already there 3"
+    assert without_times(contents(raw)) == before

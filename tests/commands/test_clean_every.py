@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import Foreign, StartServer
 from tests.driver import TIMEOUT_S, Rwq, next_line
 
@@ -33,32 +31,6 @@ def started(rwq: Rwq, *words: str, depth: str = "light", **options: Any) -> Proc
     return process
 
 
-Between = Callable[..., None]
-
-
-@pytest.fixture
-def between(monkeypatch: pytest.MonkeyPatch) -> Between:
-    """Sets what happens in place of each pause between two rounds; Ctrl-C is pressed at the end."""
-
-    def set_up(*steps: Callable[[], object]) -> None:
-        remaining = list(steps)
-
-        def sleep(_clock: object, seconds: float) -> None:
-            # Not in place of a grace period.
-            if not seconds:
-                return
-            if not remaining:
-                raise KeyboardInterrupt
-            remaining.pop(0)()
-
-        monkeypatch.setattr("rwq_cli.core.clock.Clock.sleep", sleep)
-
-    return set_up
-
-
-EVERY = ("--every", "30s", "--grace", "0", "-Q")
-
-
 def test_rounds_that_did_something_say_so(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"0")
     process = started(rwq, *FAST)
@@ -69,11 +41,13 @@ def test_rounds_that_did_something_say_so(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"2", b"1", b"0"]
 
 
-def test_a_round_that_only_prunes_is_no_news(rwq: Rwq, foreign: Foreign, between: Between) -> None:
+def test_a_round_that_only_prunes_is_no_news(
+    rwq: Rwq, foreign: Foreign, pauses: Callable[..., None]
+) -> None:
     foreign.waiting(b"0")
     foreign.raw.hset("jobs:returns", "gone", 1)
-    between(lambda: foreign.abandoned(b"1"))
-    result = rwq("clean", "light", *EVERY)
+    pauses(lambda: foreign.abandoned(b"1"))
+    result = rwq("clean", "light", "--every", "30s", "--grace", "0", "-Q")
     assert (result.code, result.notes) == (130, "returned 1\n")
     assert foreign.raw.exists("jobs:returns") == 1, "only the count of what was returned"
     assert foreign.raw.hkeys("jobs:returns") == [b"1"]

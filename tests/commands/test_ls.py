@@ -117,24 +117,18 @@ def test_a_table_shows_what_was_returned_again_and_again(rwq: Rwq, foreign: Fore
     assert "RETURNS" not in rwq("ls", "abandoned", "-o", "table").text
 
 
-class TestDeep:
-    """`ls all` shows what is in the lists; `--deep` also what is in none."""
-
-    @pytest.fixture(autouse=True)
-    def filled(self, foreign: Foreign) -> None:
-        foreign.waiting(b"w")
-        foreign.data(b"o")
-
-    @pytest.mark.needs("no-touch")
-    def test_all_says_that_items_in_no_list_are_not_looked_for(self, rwq: Rwq) -> None:
-        result = rwq("ls", "all", "-o", "table")
-        assert [line.split()[0] for line in result.lines[2:]] == ["w"]
-        assert result.notes == "1 shown of 1 in jobs\n--deep also shows items in no list\n"
-        for output in OutputFormat:
-            said = rwq("ls", "all", "-o", output).notes
-            # Other commands read IDs.
-            has_note = output is not OutputFormat.IDS
-            assert said.endswith("--deep also shows items in no list\n") == has_note, output
-            assert rwq("ls", "all", "-Q", "-o", output).notes == ""
-            assert "--deep" not in rwq("ls", "all", "--deep", "-o", output).notes
-        assert "--deep" not in rwq("ls", "-o", "table").notes
+@pytest.mark.needs("no-touch")
+def test_all_says_that_items_in_no_list_are_not_looked_for(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"w")
+    foreign.data(b"o")
+    result = rwq("ls", "all", "-o", "table")
+    assert [line.split()[0] for line in result.lines[2:]] == ["w"]
+    assert result.notes == "1 shown of 1 in jobs\n--deep also shows items in no list\n"
+    for output in OutputFormat:
+        said = rwq("ls", "all", "-o", output).notes
+        # Other commands read IDs.
+        has_note = output is not OutputFormat.IDS
+        assert said.endswith("--deep also shows items in no list\n") == has_note, output
+        assert rwq("ls", "all", "-Q", "-o", output).notes == ""
+        assert "--deep" not in rwq("ls", "all", "--deep", "-o", output).notes
+    assert "--deep" not in rwq("ls", "-o", "table").notes

@@ -151,26 +151,22 @@ def test_an_id_that_cannot_be_an_argument_is_piped(
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [item_id]
 
 
-class TestResults:
-    @pytest.fixture(autouse=True)
-    def kept(self, foreign: Foreign) -> None:
-        fields = {"status": "rejected", "completed_ms": 1_700_000_000_000, "result": "four"}
-        foreign.raw.hset("jobs:result:a", mapping=fields)  # type: ignore[arg-type]
-
-    def test_the_result_of_a_completed_item_is_shown(self, rwq: Rwq) -> None:
-        result = rwq("show", "a", "-o", "json")
-        record = result.json
-        assert (result.code, record["result"]) == (
-            1,
-            {
-                "status": "rejected",
-                "completed_ms": 1_700_000_000_000,
-                "bytes": 4,
-                "ttl_ms": None,
-            },
-        )
-        assert record["meaning"] == "The item no longer exists: it was rejected."
-        assert record["commands"] == ["rwq result -q jobs a"]
-        lines = rwq("show", "a", "-o", "table").lines
-        assert any(line.strip() == "result  rwq result -q jobs a" for line in lines)
-        assert any(line.endswith(", 4 B, no expiry") for line in lines)
+def test_the_result_of_a_completed_item_is_shown(rwq: Rwq, foreign: Foreign) -> None:
+    fields = {"status": "rejected", "completed_ms": 1_700_000_000_000, "result": "four"}
+    foreign.raw.hset("jobs:result:a", mapping=fields)  # type: ignore[arg-type]
+    result = rwq("show", "a", "-o", "json")
+    record = result.json
+    assert (result.code, record["result"]) == (
+        1,
+        {
+            "status": "rejected",
+            "completed_ms": 1_700_000_000_000,
+            "bytes": 4,
+            "ttl_ms": None,
+        },
+    )
+    assert record["meaning"] == "The item no longer exists: it was rejected."
+    assert record["commands"] == ["rwq result -q jobs a"]
+    lines = rwq("show", "a", "-o", "table").lines
+    assert any(line.strip() == "result  rwq result -q jobs a" for line in lines)
+    assert any(line.endswith(", 4 B, no expiry") for line in lines)

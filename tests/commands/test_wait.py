@@ -1,8 +1,6 @@
 """`rwq wait`: its codes, what it tells, and that a script can rely on it."""
 
-from concurrent.futures import ThreadPoolExecutor
-
-from tests.conftest import ABSENT, Foreign, contents, until_another_asks
+from tests.conftest import ABSENT, Foreign, contents
 from tests.driver import Rwq
 
 
@@ -41,13 +39,3 @@ def test_conditions_decide_the_code(rwq: Rwq, foreign: Foreign) -> None:
         assert (result.code, result.json["reached"], result.notes) == (code, code == 0, ""), words
         assert (result.json["waiting"], result.json["processing"]) == (2, 1)
     assert contents(foreign.raw) == before
-
-
-def test_a_script_continues_when_the_work_is_done(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"w1", b"w2")
-    script = "rwq wait >/dev/null && rwq ls -o ids"
-    with ThreadPoolExecutor() as pool:
-        with until_another_asks(foreign.raw, "exec"):
-            running = pool.submit(rwq.shell, script)
-        assert rwq("complete", "w1", "w2").code == 0
-    assert running.result().as_tuple() == (0, "", ABSENT)

@@ -7,30 +7,12 @@ from collections.abc import Callable
 import pytest
 import redis
 
-from rwq_cli.core.clock import Clock
 from tests.conftest import ABSENT, Foreign, StartServer
 from tests.driver import Rwq, until
 from tests.terminal import shown
 
 CTRL_C = b"\x03"
 COMMANDS = ("stats", "stats --fast", "queues", "leases", "ls")
-
-
-@pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Sets what happens in place of each pause; Ctrl-C ends the last one."""
-
-    def set_up(*steps: Callable[[], object]) -> None:
-        remaining = list(steps)
-
-        def sleep(*_: object) -> None:
-            if not remaining:
-                raise KeyboardInterrupt
-            remaining.pop(0)()
-
-        monkeypatch.setattr(Clock, "sleep", sleep)
-
-    return set_up
 
 
 @pytest.mark.needs("no-touch")

@@ -1,7 +1,6 @@
 """Times of a day, with zones, and in unix seconds."""
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -11,13 +10,9 @@ from rwq_cli.input.values import parse_time
 
 
 @pytest.fixture
-def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def in_berlin(set_zone: Callable[[str], None]) -> None:
     """A zone that changes its clocks: at 01:00 UTC on 29 March and on 25 October 2026."""
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+    set_zone("Europe/Berlin")
 
 
 def in_utc(unix_ms: int) -> str:

@@ -1,7 +1,6 @@
 """Durations, times, sizes and numbers for people."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,19 +29,6 @@ def test_numbers_for_people(shown: Callable[[Any], str], values: dict[Any, str])
 def test_a_rate_may_be_higher() -> None:
     rates = [human.rate(per_s, is_least=True) for per_s in (0.0, 3.14, 12345.6)]
     assert rates == ["-", "≥3.1", "≥12,346"]
-
-
-@pytest.fixture
-def set_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Set the time zone of this process."""
-
-    def set_to(name: str) -> None:
-        monkeypatch.setenv("TZ", name)
-        time.tzset()
-
-    yield set_to
-    monkeypatch.undo()
-    time.tzset()
 
 
 @pytest.mark.parametrize(
