@@ -205,24 +205,17 @@ class WorkQueue(ActingQueue):
             ServerError: The server refused a call, was never reached, or was gone for too long. A
                 clean returns items that are still leased when their leases have ended.
         """
-        from rwq_cli.core.work.control import WorkLimits
+        from rwq_cli.core.work.control import StopConditions
         from rwq_cli.core.work.loop import Worker
         from rwq_cli.core.work.session import WorkSession
 
         queues = (self, *more_queues)
-        limits = WorkLimits(drain, max_items, max_failures, idle_s, reconnect_s)
         with WorkSession(
             queues, lease_s=for_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
         ) as session:
-            return Worker(
-                session,
-                handler,
-                limits,
-                concurrency=concurrency,
-                batch=batch,
-                stop=stop,
-                on_event=on_event,
-            ).run()
+            limits = (drain, max_items, max_failures, idle_s, reconnect_s)
+            conditions = StopConditions(session, *limits)
+            return Worker(conditions, handler, concurrency, batch, stop, on_event).run()
 
     # Looking.
 

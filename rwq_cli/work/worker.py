@@ -88,7 +88,7 @@ class Worker:
         )
         self._ended = Flag()
         self._failure: BaseException | None = None
-        self._is_continued = self._is_paused = self._is_out = False
+        self._is_continued = self._is_paused = False
         # When it had nothing left to do but to wait for the server, None before; and for what.
         self._idle_s: float | None = None
         self._awaited: list[Job] = []
@@ -298,13 +298,11 @@ class Worker:
         elif isinstance(event, Lost):
             self._commands.lose(event.job)
         elif isinstance(event, Contact):
-            self._is_out = False
             self._supervision.ready(status(self._notes.progress))
             if event.after_s is not None:
                 after = human.duration(event.after_s)
                 self._notes.line(f"the server is responding again after {after}")
-        elif isinstance(event, Outage) and not self._is_out:
-            self._is_out = True
+        elif isinstance(event, Outage):
             message, how_long = escaped_text(event.error.message), human.duration(event.patience_s)
             self._supervision.lost(message)
             text = "commands keep running, and rwq will try to reconnect for"

@@ -1,7 +1,7 @@
 """What a worker tells, how it is asked to end, and when it ends: one set of rules for all."""
 
 from collections import Counter
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,7 +29,7 @@ class Lost(NamedTuple):
 
 
 class Outage(NamedTuple):
-    """A call failed, and is tried again, for this many seconds in all."""
+    """The server is lost; calls are tried again, for this many seconds in all."""
 
     error: ServerError
     patience_s: float
@@ -86,8 +86,8 @@ class StopToken:
 
     def __init__(self) -> None:
         self.is_set = self.is_paused = self.drains = False
-        # Those that it asks, and how to wake them; copied before use, because they end meanwhile.
-        self.workers: dict[WorkSession, Callable[[], object]] = {}
+        # Those of the workers that it asks; copied before use, because they end meanwhile.
+        self.sessions: set[WorkSession] = set()
 
     def set(self) -> None:
         """Take no more items."""
@@ -107,52 +107,46 @@ class StopToken:
     @property
     def held(self) -> list[Job]:
         """The jobs whose ends the server has not acknowledged."""
-        return [job for session in list(self.workers) for job in session.held.all]
+        return [job for session in list(self.sessions) for job in session.held.all]
 
     def renew(self) -> list[Job]:
         """Renew all leases now; returns the jobs whose leases were found lost."""
-        return [job for session in list(self.workers) for job in session.renew()]
+        return [job for session in list(self.sessions) for job in session.renew()]
 
     def _wake(self) -> None:
-        for wake in list(self.workers.values()):
-            wake()
+        for session in list(self.sessions):
+            session.waiter.wake()
 
 
-class WorkLimits(NamedTuple):
-    """When a worker ends, and how long it waits for a server that is gone; see `WorkQueue.work`."""
-
-    drain: bool = False
-    max_items: float = inf
-    max_failures: float = inf
-    idle_s: float = inf
-    reconnect_s: float = RECONNECT_S
-
-
+@dataclass
 class StopConditions:
-    """Counts what a worker does, and decides by its limits when it ends.
+    """Counts what a worker does, and decides by its limits when it ends; see `WorkQueue.work`.
 
     It is told of each exchange, by `reserve` before and `note` after. All times are on the clock of
     the session.
     """
 
-    def __init__(self, limits: WorkLimits, session: "WorkSession") -> None:
-        self._limits = limits
-        self._session = session
-        self.drains = limits.drain
-        # None while it goes on.
-        self.why: EndReason | None = None
-        self._fates: Counter[Fate] = Counter()
-        self._taken = self._failures = self._given_up = 0
-        # When the last exchange was sent, if it was to take items and there were none; else None.
-        self._empty_at_s: float | None = None
-        self._idle_since_s: float | None = None
+    session: "WorkSession"
+    drains: bool = False
+    max_items: float = inf
+    max_failures: float = inf
+    idle_s: float = inf
+    reconnect_s: float = RECONNECT_S
+    # None while it goes on.
+    why: EndReason | None = None
+    _fates: Counter[Fate] = field(default_factory=Counter)
+    _taken: int = 0
+    _failures: int = 0
+    _given_up: int = 0
+    # When the last exchange was sent, if it was to take items and there were none; else None.
+    _empty_at_s: float | None = None
+    _idle_since_s: float | None = None
 
     def end(self, why: EndReason) -> None:
         self.why = self.why or why
 
     def reserve(self, count: int) -> int:
-        """How many items the next exchange may take, of so many."""
-        return int(max(0, min(count, self._limits.max_items - self._taken)))
+        return int(max(0, min(count, self.max_items - self._taken)))
 
     def note(self, result: ExchangeResult, reserved: int, sent_s: float) -> None:
         """Note the result of an exchange that was to take so many. It may end the worker."""
@@ -170,7 +164,7 @@ class StopConditions:
                 if ended.step.stops:
                     self.end(EndReason.ON_FAIL)
         self._taken += taken
-        if self._failures >= self._limits.max_failures:
+        if self._failures >= self.max_failures:
             self.end(EndReason.MAX_FAILURES)
         if taken or result.ended:
             # What has ended may have added items.
@@ -187,19 +181,19 @@ class StopConditions:
 
         If not: returns when it is to try to take items again, and then to check again.
         """
-        if self._taken >= self._limits.max_items:
+        if self._taken >= self.max_items:
             self.end(EndReason.MAX_ITEMS)
         if self.why is not None or self._empty_at_s is None:
             return inf
-        now_s = self._session.clock.monotonic()
+        now_s = self.session.clock.monotonic()
         if self._idle_since_s is None:
             self._idle_since_s = now_s
-        again_s = self._idle_since_s + self._limits.idle_s
+        again_s = self._idle_since_s + self.idle_s
         if again_s <= now_s:
             self.end(EndReason.IDLE)
         if self.drains:
             # Whatever was retried is in the queues, or was taken by another worker.
-            last_retry_s = self._session.held.last_retry_s
+            last_retry_s = self.session.held.last_retry_s
             if self._empty_at_s >= last_retry_s:
                 self.end(EndReason.DRAINED)
             again_s = min(again_s, last_retry_s)
@@ -208,10 +202,9 @@ class StopConditions:
     def ends_on(self, error: ServerError) -> bool:
         """Whether a failed call ends the worker. The time of an outage is not idle time."""
         self._idle_since_s = None
-        session = self._session
-        gone_s = session.clock.monotonic() - session.failing_since_s
+        gone_s = self.session.clock.monotonic() - self.session.failing_since_s
         # Another call may have succeeded since.
-        is_over = session.error is not None and gone_s >= self._limits.reconnect_s
+        is_over = self.session.error is not None and gone_s >= self.reconnect_s
         # The password may have been changed, and be known a moment later.
         return is_over or not (error.is_transient or isinstance(error, AuthenticationFailed))
 

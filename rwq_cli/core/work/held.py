@@ -4,12 +4,12 @@ How ends are sent to the server, and what its replies mean.
 """
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.clock import Clock
@@ -26,12 +26,11 @@ from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, RetryPolicy, Step
 # A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
 # due times of a call are spread over less than another ms.
 _DUE_SPREAD_S = 0.002
-
-
-# How many jobs end, or have their leases renewed, in one call.
-JOBS_PER_CALL = BATCH_WRITES
 # All IDs are in processing, and have no conditions but their holder.
 _PLACE = {**Located.leased(()).args(), **ANY.args()}
+
+
+_T = TypeVar("_T")
 
 
 @dataclass(eq=False, slots=True)
@@ -77,6 +76,15 @@ def ending_of(job: Job, end: JobEnd | None, step: Step, result_ttl_s: float) -> 
     return Ending(job, end, step, "put", {**_PLACE, **args})
 
 
+def batches_of(items: Iterable[_T], kind: Callable[[_T], Hashable]) -> Iterator[list[_T]]:
+    """The items in batches of one kind: as many as are ended, or renewed, in one call."""
+    alike: dict[Hashable, list[_T]] = {}
+    for item in items:
+        alike.setdefault(kind(item), []).append(item)
+    for group in alike.values():
+        yield from in_batches(group, items_max=BATCH_WRITES)
+
+
 class Call(NamedTuple):
     """A script call that settles some endings."""
 
@@ -89,16 +97,12 @@ def calls_for(endings: Iterable[Ending]) -> list[Call]:
 
     Their IDs differ, for no call leases an item twice.
     """
-    alike: dict[Any, list[Ending]] = {}
-    for ending in endings:
-        kind = (ending.job.queue, ending.script, *ending.args.values())
-        alike.setdefault(kind, []).append(ending)
     calls: list[Call] = []
-    for group in alike.values():
-        for batch in in_batches(group, items_max=JOBS_PER_CALL):
-            ids = [each.job.item_id for each in batch]
-            first = batch[0]
-            calls.append(Call(first.job.handle.script(first.script, *ids, **first.args), batch))
+    for batch in batches_of(
+        endings, lambda each: (each.job.queue, each.script, *each.args.values())
+    ):
+        ids, first = [each.job.item_id for each in batch], batch[0]
+        calls.append(Call(first.job.handle.script(first.script, *ids, **first.args), batch))
     # Each pushes its items in front of those of the call before it.
     fronts = [call for call in calls if call.endings[0].step.front]
     return [call for call in calls if call not in fronts] + fronts[::-1] if fronts else calls
@@ -178,11 +182,6 @@ class HeldJobs:
     def running(self) -> list[Job]:
         with self._lock:
             return [job for job in self._held.values() if job not in self._endings]
-
-    @property
-    def first_deadline_s(self) -> float:
-        """When the first lease ends, on the clock; inf without jobs."""
-        return min((job.deadline_s for job in self.all), default=inf)
 
     @property
     def unsettled(self) -> int:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any
 
@@ -24,12 +24,10 @@ from rwq_cli.core.work.control import (
     StopConditions,
     StopToken,
     WorkEvent,
-    WorkLimits,
     WorkSummary,
 )
 from rwq_cli.core.work.job import ExchangeResult, Finish, Handler, Job, Starter, Value
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, OnFail, PutBack
-from rwq_cli.core.work.session import WorkSession
 
 # The pause after a call that failed.
 _RECONNECT_PAUSE_S = 1.0
@@ -50,31 +48,28 @@ class Worker:
 
     def __init__(
         self,
-        session: WorkSession,
+        conditions: StopConditions,
         handler: Handler,
-        limits: WorkLimits,
-        *,
-        concurrency: int = 1,
-        batch: int | None = None,
-        stop: StopToken | None = None,
-        on_event: Callable[[WorkEvent], object] | None = None,
+        concurrency: int,
+        batch: int | None,
+        stop: StopToken | None,
+        on_event: Callable[[WorkEvent], object] | None,
     ) -> None:
         if concurrency < 1 or (batch or 1) < 1:
             raise InvalidArgument(
                 "the concurrency and the batch must be at least 1", "give 1 or more"
             )
-        self.session, self._clock = session, session.clock
+        self._conditions, self.session = conditions, conditions.session
+        self._clock = self.session.clock
         self._handler, self._concurrency, self._batch = handler, concurrency, batch
-        self._limits, self._conditions = limits, StopConditions(limits, session)
         self._stop, self._on_event = stop or StopToken(), on_event
         # The slots that are free, and those that rest, and until when. All others run.
         self._free = deque(range(concurrency))
         self._resting: deque[tuple[float, int]] = deque()
         # The jobs that have ended since the last exchange.
         self._ends: deque[tuple[Job, JobEnd]] = deque()
-        # How a thread in which jobs have ended wakes this one, while it waits; and what wakes it.
-        self._waker: Callable[[], object] | None = None
-        self._news: SimpleQueue[None] = SimpleQueue()
+        # Whether a thread in which jobs have ended is to wake this one.
+        self._is_waiting = False
         # What is to be called in threads; None ends one.
         self._calls: SimpleQueue[tuple[list[Job], Finish] | None] = SimpleQueue()
         self._failure: BaseException | None = None
@@ -85,7 +80,7 @@ class Worker:
         self._has_ended = Event()
 
     def run(self) -> WorkSummary:
-        self._stop.workers[self.session] = self.wake
+        self._stop.sessions.add(self.session)
         renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
         try:
             renewer.start()
@@ -99,7 +94,7 @@ class Worker:
                 self._tell(ended)
             raise
         finally:
-            del self._stop.workers[self.session]
+            self._stop.sessions.remove(self.session)
             self._has_ended.set()
             for _ in range(self._concurrency):
                 self._calls.put(None)
@@ -119,15 +114,10 @@ class Worker:
     def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error
         self._conditions.end(EndReason.STOPPED)
-        self.wake()
+        self.session.waiter.wake()
         # The listener may be what failed.
         with suppress(Exception):
             self._tell(Failed(error))
-
-    def wake(self) -> None:
-        """Have the worker look at what it is to do; for other threads and signal handlers."""
-        self._news.put(None)
-        self.session.waiter.wake()
 
     # Taking, running and ending items.
 
@@ -144,8 +134,7 @@ class Worker:
             if ends or take or self.session.unsettled:
                 self._exchange(starter, ends, take)
             elif is_busy or (not self._is_ending() and (is_paused or self._resting)):
-                left_s = self._resting[0][0] - time.monotonic() if self._resting else _LOOK_S
-                self._wait_for_news(min(_LOOK_S, max(0.0, left_s)))
+                self._wait_for_ends()
                 if is_paused:
                     # Nobody has looked for work meanwhile.
                     self._conditions.look_again()
@@ -162,8 +151,10 @@ class Worker:
         if result.error is not None:
             self._note_error(result.error)
         if result.jobs:
-            for job in self.session.renew_late(result.jobs):
-                self._tell(Lost(job))
+            now_s = self._clock.monotonic()
+            # If the reply came late, their leases may have ended.
+            if any(job.deadline_s <= now_s for job in result.jobs):
+                self._renew_all()
             size = self._batch or 1
             for first in range(0, len(result.jobs), size):
                 self._begin(starter, [*result.jobs[first : first + size]])
@@ -206,8 +197,8 @@ class Worker:
             self._resting.append((time.monotonic() + rest_s, slot))
         else:
             self._free.append(slot)
-        if waker := self._waker:
-            waker()
+        if self._is_waiting:
+            self.session.waiter.wake()
 
     def _rest_s(self, job: Job, end: JobEnd) -> float:
         """How long nothing is taken in place of a job that ended so, seconds."""
@@ -270,18 +261,18 @@ class Worker:
 
     # Waiting for work, and for the server.
 
-    def _wait_for_news(self, seconds: float) -> None:
-        """Wait until something has ended, or `wake` is called."""
-        self._waker = lambda: self._news.put(None)
+    def _wait_for_ends(self) -> None:
+        """Wait until something has ended, a slot has rested, or the worker is woken."""
+        left_s = self._resting[0][0] - time.monotonic() if self._resting else _LOOK_S
+        self._is_waiting = True
         # What has ended before does not wake it.
         if not self._ends:
-            with suppress(Empty):
-                self._news.get(timeout=seconds)
-        self._waker = None
+            self.session.waiter.pause(min(_LOOK_S, max(0.0, left_s)))
+        self._is_waiting = False
 
     def _wait_for_work(self) -> None:
         """Wait until there may be work, something has ended, or it is time to end."""
-        self._waker = self.session.waiter.wake
+        self._is_waiting = True
         try:
             wait_s = self._decide_wait_s()
             if wait_s > 0:
@@ -291,7 +282,7 @@ class Worker:
             self._note_error(error)
             self.session.waiter.pause(_RECONNECT_PAUSE_S)
         finally:
-            self._waker = None
+            self._is_waiting = False
 
     def _decide_wait_s(self) -> float:
         """Decide how long to wait for work, seconds; 0 if it is time to look again, or to end."""
@@ -322,11 +313,16 @@ class Worker:
 
     def _note_outage(self, error: ServerError) -> None:
         with self._lock:
-            if self._out_since_s is None:
-                self._out_since_s = self.session.failing_since_s
-        self._tell(Outage(error, self._limits.reconnect_s))
+            if self._out_since_s is not None:
+                return
+            self._out_since_s = self.session.failing_since_s
+        self._tell(Outage(error, self._conditions.reconnect_s))
 
     # Renewing leases.
+
+    def _renew_all(self) -> None:
+        for job in self.session.renew():
+            self._tell(Lost(job))
 
     def _renew(self) -> None:
         session, longest_s = self.session, min(_LOOK_S, self.session.lease_s / 6)
@@ -337,8 +333,7 @@ class Worker:
                         session.forgive()
                 if session.next_renewal_s > 0:
                     continue
-                for job in session.renew():
-                    self._tell(Lost(job))
+                self._renew_all()
                 if session.error is None:
                     self._note_contact()
                 else:

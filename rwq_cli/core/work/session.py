@@ -8,7 +8,6 @@ from itertools import count, repeat
 from math import inf
 from typing import Any
 
-from rwq_cli.core.batches import in_batches
 from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
@@ -24,7 +23,7 @@ from rwq_cli.core.items.lease import (
 from rwq_cli.core.items.schedule import promote, release
 from rwq_cli.core.model import Status
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.work.held import JOBS_PER_CALL, Call, Ending, HeldJobs, calls_for
+from rwq_cli.core.work.held import Call, Ending, HeldJobs, batches_of, calls_for
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import ExchangeResult, Job
 from rwq_cli.core.work.policy import JobEnd, RetryPolicy
@@ -252,17 +251,10 @@ class WorkSession:
     @property
     def next_renewal_s(self) -> float:
         """Seconds until `renew` is due: when a third of a lease has passed; inf without jobs."""
-        due_s = self.held.first_deadline_s - self.lease_s * _RENEW_AT
+        first_s = min((job.deadline_s for job in self.held.all), default=inf)
+        due_s = first_s - self.lease_s * _RENEW_AT
         pause_s = min(_RENEW_PAUSE_S, self.lease_s / 6)
         return max(0.0, max(due_s, self._renewed_s + pause_s) - self.clock.monotonic())
-
-    def renew_late(self, jobs: Iterable[Job]) -> list[Job]:
-        """If the lease of one of these has ended by our clock, renew all; see `renew`.
-
-        The reply that brought them came late.
-        """
-        now_s = self.clock.monotonic()
-        return self.renew() if any(job.deadline_s <= now_s for job in jobs) else []
 
     def renew(self) -> list[Job]:
         """Renew the leases of all jobs in one round trip; returns those found lost, each once.
@@ -271,7 +263,7 @@ class WorkSession:
         error is not raised; see `error`.
         """
         jobs = self.held.all
-        batches = _in_batches(jobs)
+        batches = [*batches_of(jobs, _queue_of)]
         sent_s = self.clock.monotonic()
         left_s = min((job.deadline_s - sent_s for job in jobs), default=0.0)
         try:
@@ -306,7 +298,8 @@ class WorkSession:
         """
         # Leases are renewed by the thread that waits for this.
         with self._connection.deadline(_REPLY_S_MIN, is_patient=False):
-            for batch in _in_batches(job for job in self.held.all if not job.is_forgiven):
+            held = [job for job in self.held.all if not job.is_forgiven]
+            for batch in batches_of(held, _queue_of):
                 try:
                     batch[0].handle.run("forgive", *_with_holders(batch))
                 except ServerError as error:
@@ -334,11 +327,8 @@ class WorkSession:
         self.waiter.close()
 
 
-def _in_batches(jobs: Iterable[Job]) -> list[list[Job]]:
-    by_queue: dict[bytes, list[Job]] = {}
-    for job in jobs:
-        by_queue.setdefault(job.queue, []).append(job)
-    return [b for of in by_queue.values() for b in in_batches(of, items_max=JOBS_PER_CALL)]
+def _queue_of(job: Job) -> bytes:
+    return job.queue
 
 
 def _with_holders(jobs: Iterable[Job]) -> Iterable[bytes]:

@@ -8,8 +8,6 @@ import redis
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
-WORK = ("work", "--drain", "--retries", "0")
-
 
 def script(text: str) -> tuple[str, ...]:
     """The words of a command that runs this shell script."""
@@ -183,32 +181,8 @@ def test_an_item_that_killed_every_worker_is_buried_without_a_try(
 
 
 class TestTheEnd:
-    def test_max_ends_after_so_many_items(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(*(b"%d" % number for number in range(10)))
-        assert rwq("work", "-j", "4", "--max", "3", "--", "true").as_tuple() == (
-            0,
-            "",
-            "completed 3\n",
-        )
-        assert raw.lrange("jobs:queue", 0, -1) == [b"%d" % number for number in range(9, 2, -1)]
-        assert raw.exists("jobs:processing") == 0
-
     def test_max_failures_ends_with_3(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(10)))
         result = rwq("work", "--max-failures", "2", *script("exit 1"))
         assert (result.code, result.notes.splitlines()[2:]) == (3, ["retry 2"])
         assert raw.llen("jobs:queue") == 8
-
-
-@pytest.mark.parametrize("how", [["--on-fail", "stop"], ["--max-failures", "1"]])
-def test_after_many_short_commands_the_first_failure_is_the_last_command(
-    rwq: Rwq, raw: redis.Redis, foreign: Foreign, how: list[str]
-) -> None:
-    """Nothing was leased ahead that would still be started."""
-    foreign.waiting(*(b"%d" % number for number in range(60)))
-    result = rwq(*WORK, *how, *script(f"echo $RWQ_ID >>{rwq.home}/ran; [ $RWQ_ID != 40 ]"))
-    assert result.code == 3
-    assert (rwq.home / "ran").read_text().split() == [str(number) for number in range(41)]
-    assert raw.lrange("jobs:queue", 0, -1)[-19:] == [b"%d" % number for number in range(59, 40, -1)]

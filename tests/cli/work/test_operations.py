@@ -145,8 +145,9 @@ def failing(owner, name):
     ],
 )
 def test_an_error_in_any_thread_ends_the_process(
-    rwq: Rwq, foreign: Foreign, words: tuple[str, ...], broken: str
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign, words: tuple[str, ...], broken: str
 ) -> None:
+    """And lets go what it has leased."""
     foreign.waiting(b"1")
     owner, _, name = broken.rpartition(".")
     module, last = owner.rpartition(".")[::2]
@@ -173,6 +174,7 @@ def test_an_error_in_any_thread_ends_the_process(
         (rwq.home / "break").touch()
         _, told = process.communicate(timeout=TIMEOUT_S)
         assert (process.returncode, b"out of resources" in told) == (70, True), told
+        assert raw.exists("jobs:processing") == 0
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -15,16 +15,13 @@ import redis
 
 from rwq_cli.core import (
     Connection,
-    Failed,
     InvalidArgument,
     Server,
-    ServerError,
     WorkQueue,
     connect,
 )
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import Unreachable
-from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.work.control import (
     Contact,
     EndReason,
@@ -47,23 +44,6 @@ AT_ONCE = RetryPolicy(backoff_s=0)
 def queue(backend: Backend) -> WorkQueue:
     """The queue under test, on the system's clock."""
     return WorkQueue(backend.connect(), QUEUE)
-
-
-class Breaking(Connection):
-    """A connection on which the calls of one script fail as nobody expects."""
-
-    def __init__(self, inner: Connection, script: str) -> None:
-        super().__init__(inner.client(), inner.name)
-        self.script = script
-        self.is_broken = False
-
-    def call_all(self, commands: Any, **options: Any) -> list[Any]:
-        commands = list(commands)
-        if self.is_broken and any(
-            getattr(each, "script_name", "") == self.script for each in commands
-        ):
-            raise MemoryError
-        return super().call_all(commands, **options)
 
 
 def ignore(_job: Job) -> None:
@@ -189,12 +169,6 @@ def test_a_worker_ends_after_its_items(
     assert raw.llen(queue.keys.processing) == 0
 
 
-def test_a_worker_ends_after_its_failures(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(9)))
-    summary = queue.work(lambda _job: Failure(b"no"), max_failures=3)
-    assert (summary.fates, summary.why) == ({Fate.RETRY: 3}, EndReason.MAX_FAILURES)
-
-
 def test_a_worker_ends_when_it_is_idle(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     summary = queue.work(ignore, idle_s=0.05)
@@ -316,20 +290,6 @@ def test_a_listener_that_raises_ends_the_worker(
     with pytest.raises(AssertionError, match="refused"):
         queue.work(ignore, drain=True, on_event=refuse)
     assert raw.lrange(queue.keys.main, 0, -1) == [b"1"]
-
-
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_an_item_whose_result_cannot_be_kept_is_given_up_and_the_others_complete(
-    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
-) -> None:
-    foreign.waiting(b"1", b"2", b"3")
-    raw.set(queue.keys.result(b"1"), b"not a result")
-    summary = queue.work(lambda _job: b"result", drain=True, concurrency=concurrency)
-    assert summary.fates == {Fate.BURIED: 1, Fate.COMPLETED: 2}
-    assert summary.given_up == 1
-    guard = b"rwq-buried:jobs:result:1 has the wrong type"
-    assert raw.get(queue.keys.lease(b"1")) == guard
-    assert raw.get(queue.keys.result(b"1")) == b"not a result"
 
 
 def test_impossible_options_are_refused(queue: WorkQueue) -> None:
@@ -479,46 +439,6 @@ def test_an_outage_that_only_renewals_see_ends_for_the_listener_as_well(
     assert again.after_s is not None
 
 
-def test_a_server_that_is_gone_for_longer_than_the_lease_loses_the_job(
-    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rwq_cli.core.work.loop._RECONNECT_PAUSE_S", 0.05)
-    server = start_server()
-    lost = threading.Event()
-    with server.client() as raw:
-        Foreign(raw).waiting(b"1")
-        connection = connect(Server(server.url))
-
-        def run(job: Job) -> None:
-            _interrupt_service(raw, server.socket, 1.0)
-            lost.wait(30)
-            assert job.loss in (Loss.UNREACHABLE, Loss.ENDED)
-
-        def note(event: WorkEvent) -> None:
-            if isinstance(event, Lost):
-                lost.set()
-
-        summary = WorkQueue(connection, QUEUE).work(run, drain=True, for_s=0.5, on_event=note)
-        connection.close()
-        assert summary.fates == {Fate.LOST: 1}
-        assert raw.lrange(QueueKeys(QUEUE).processing, 0, -1) == [b"1"]
-
-
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_server_that_stays_gone_ends_the_worker(
-    start_server: StartServer, monkeypatch: pytest.MonkeyPatch, concurrency: int
-) -> None:
-    monkeypatch.setattr("rwq_cli.core.work.loop._RECONNECT_PAUSE_S", 0.05)
-    server = start_server()
-    with server.client() as raw:
-        Foreign(raw).waiting(b"1", b"2")
-    connection = connect(Server(server.url))
-    queue = WorkQueue(connection, QUEUE)
-    with pytest.raises(ServerError):
-        queue.work(lambda _job: server.kill(), reconnect_s=0.3, concurrency=concurrency)
-    connection.close()
-
-
 def test_a_server_that_was_never_there_ends_the_worker(tmp_path: Any) -> None:
     connection = connect(Server(f"unix://{tmp_path}/none"))
     with pytest.raises(Unreachable):
@@ -568,30 +488,3 @@ def test_what_a_worker_was_told_to_stop_is_not_counted(
         queue.work(be_killed, stop=stop, for_s=3)
     assert queue.counts().waiting == 1
     assert raw.hgetall(queue.keys.returns) == {b"1": b"1"}
-
-
-@pytest.mark.parametrize("breaks", ["lease", "touch", "complete"])
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_an_error_that_nobody_expected_ends_the_worker(
-    connection: Connection, foreign: Foreign, raw: redis.Redis, breaks: str, concurrency: int
-) -> None:
-    """In whatever thread; its leases are let go."""
-    broken = Breaking(connection, breaks)
-    queue = WorkQueue(broken, QUEUE)
-    foreign.waiting(*(b"%d" % number for number in range(8)))
-    failed = threading.Event()
-
-    def note(event: WorkEvent) -> None:
-        if isinstance(event, Failed):
-            failed.set()
-
-    def run(_job: Job) -> bytes:
-        broken.is_broken = True
-        failed.wait(5 if breaks == "touch" else 0.1)
-        # With a result, the end is a call of its own.
-        return b"result"
-
-    with pytest.raises(MemoryError):
-        queue.work(run, for_s=0.6, concurrency=concurrency, on_event=note)
-    broken.is_broken = False
-    assert raw.llen(queue.keys.main) + raw.llen(queue.keys.processing) >= 8 - concurrency

@@ -46,11 +46,6 @@ def test_a_failure_is_retried_until_the_last_try(on_fail: OnFail) -> None:
     assert [policy.is_last(attempt) for attempt in (1, 2, 3, 4)] == [False, False, True, True]
 
 
-def test_without_retries_the_first_try_is_the_last() -> None:
-    step = RetryPolicy(retries=0).step(Failure(b"why"), 1, MIDDLE)
-    assert step == Step(Fate.BURIED, b"why", gave_up=True)
-
-
 def test_each_failed_try_that_leaves_the_item_in_the_queue_is_counted() -> None:
     for on_fail in OnFail:
         policy = RetryPolicy(retries=1, on_fail=on_fail)

@@ -123,37 +123,6 @@ def test_queues_on_different_connections_and_too_short_times_are_refused(backend
 # Finishing.
 
 
-def test_a_completed_item_leaves_nothing(
-    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
-) -> None:
-    foreign.waiting(b"1")
-    raw.hset(keys.returns, b"1", 2)
-    (job,) = take(session)
-    assert job.attempt == 3
-    assert finish(session, job, Done()) is Fate.COMPLETED
-    assert contents(raw) == {}
-    assert session.held.running == []
-
-
-def test_a_failed_item_is_delayed_and_its_try_counted(
-    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys, queue: WorkQueue
-) -> None:
-    foreign.waiting(b"1")
-    (job,) = take(session)
-    now_ms = queue.now_ms()
-    result = session.exchange([(job, Failure(b"why"))])
-    delay_s = result.ended[0].step.delay_s
-    assert 8 <= delay_s <= 12
-    due_ms = raw.zscore(keys.delayed, b"1")
-    assert due_ms is not None
-    assert due_ms - now_ms >= delay_s * 1000 - 1
-    assert raw.get(keys.lease(b"1")).startswith(b"rwq-delayed:")
-    assert raw.get(keys.old_lease(b"1")).startswith(b"rwq-delayed:")
-    assert counts(raw) == {b"1": b"1"}
-    assert raw.exists(keys.main, keys.processing) == 0
-    assert session.held.last_retry_s == pytest.approx(delay_s, abs=0.01)
-
-
 def test_the_last_retry_of_a_batch_is_due_when_the_session_says_so(
     open_session: Callable[..., WorkSession], foreign: Foreign, raw: redis.Redis, keys: QueueKeys
 ) -> None:
@@ -558,18 +527,6 @@ def test_a_job_is_forgiven_once_even_if_the_reply_is_lost(
     assert counts(raw) == {b"1": b"2"}
 
 
-def test_a_lease_whose_reply_came_late_is_renewed_or_found_lost(
-    session: WorkSession, foreign: Foreign, clock: FakeClock
-) -> None:
-    foreign.waiting(b"1", b"2")
-    jobs = take(session, 2)
-    assert session.renew_late(jobs) == []
-    clock.now_s = LEASE_S
-    foreign.lease(b"2")
-    assert session.renew_late(jobs) == [jobs[1]]
-    assert (jobs[0].loss, jobs[0].deadline_s) == (None, 2 * LEASE_S)
-
-
 def test_an_end_is_settled_even_if_nothing_can_be_taken(
     session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
 ) -> None:
@@ -716,14 +673,6 @@ def later() -> Iterator[Later]:
     yield start
     for timer in timers:
         timer.join()
-
-
-def test_a_wait_ends_when_an_item_is_pushed(
-    live_session: WorkSession, foreign: Foreign, later: Later
-) -> None:
-    later(lambda: foreign.waiting(b"1"))
-    assert live_session.wait_for_work(60)
-    assert len(take(live_session)) == 1
 
 
 def test_a_wait_ends_when_an_item_falls_due(

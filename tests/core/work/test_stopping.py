@@ -6,7 +6,7 @@ from math import inf
 import pytest
 
 from rwq_cli.core.errors import PermissionDenied, ServerError, Unreachable
-from rwq_cli.core.work.control import StopConditions, WorkLimits
+from rwq_cli.core.work.control import StopConditions
 from rwq_cli.core.work.job import ExchangeResult, Job
 from rwq_cli.core.work.policy import Done, Failure, JobEnd, OnFail, PutBack, RetryPolicy
 from rwq_cli.core.work.session import WorkSession
@@ -17,9 +17,9 @@ from tests.core.work.conftest import Unreliable
 class Worker:
     """Makes exchanges, and lets the conditions know, as every worker does."""
 
-    def __init__(self, limits: WorkLimits, session: WorkSession) -> None:
+    def __init__(self, session: WorkSession, **limits: float) -> None:
         self.session = session
-        self.conditions = StopConditions(limits, session)
+        self.conditions = StopConditions(session, **limits)  # type: ignore[arg-type]
 
     def exchange(self, ends: Iterable[tuple[Job, JobEnd]] = (), *, take: int = 1) -> ExchangeResult:
         reserved = self.conditions.reserve(take)
@@ -47,7 +47,7 @@ def start(open_session: Callable[..., WorkSession]) -> Callable[..., Worker]:
     """Starts workers with these limits."""
 
     def start(policy: RetryPolicy | None = None, **limits: float) -> Worker:
-        return Worker(WorkLimits(**limits), open_session(policy=policy))  # type: ignore[arg-type]
+        return Worker(open_session(policy=policy), **limits)
 
     return start
 
