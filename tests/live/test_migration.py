@@ -1,16 +1,17 @@
 """`mv --follow` to another server, killed again and again, while workers run on both.
 
-Producers go on, cleans run on both servers, and the mover is killed while items are in transit. In
-the end each item stands once in the books of the commands that ran for it, and nothing is left.
+Producers go on, workers of 0.1.5 and cleans run on both servers, and the mover is killed while
+items are in transit. In the end each item was completed once, and nothing is left.
 """
 
 import random
 import subprocess
 import time
 from collections import Counter
-from pathlib import Path
+from threading import Event, Thread
 
 from redis import Redis
+from redis_work_queue import KeyPrefix, WorkQueue as UpstreamQueue
 
 from tests.conftest import Foreign, StartServer
 from tests.driver import Rwq, until
@@ -21,26 +22,39 @@ _ITEMS = 150
 _LEFT = (":lease:", ":leased_by_session:", ":clean-lock")
 
 
-def test_each_item_is_worked_once_while_its_queue_moves(
-    rwq: Rwq, foreign: Foreign, start_server: StartServer, tmp_path: Path
+class Worker(Thread):
+    """Completes items of one server, until it is told to stop."""
+
+    def __init__(self, raw: Redis, stop: Event) -> None:
+        super().__init__(daemon=True)
+        self._raw, self._stop_working = raw, stop
+        self.completed: list[str] = []
+        self.start()
+
+    def run(self) -> None:
+        queue = UpstreamQueue(KeyPrefix("jobs"))
+        while not self._stop_working.is_set():
+            if (item := queue.lease(self._raw, 600, block=False)) is not None:
+                time.sleep(random.uniform(0, 0.02))
+                if queue.complete(self._raw, item):
+                    self.completed.append(item.id())
+            # So that there is something to move.
+            time.sleep(0.01)
+
+
+def test_each_item_is_completed_once_while_its_queue_moves(
+    rwq: Rwq, foreign: Foreign, start_server: StartServer
 ) -> None:
-    there = start_server()
-    urls = (rwq.variables["RWQ_URL"], there.url)
-    books = [tmp_path / f"book-{side}" for side in range(2)]
+    there, stop = start_server(), Event()
+    clean = ("clean", "deep", "--every", "0.2s", "--grace", "0.2s")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    others = []
-    for url, book in zip(urls, books, strict=True):
-        book.touch()
-        script = f'echo "$RWQ_ID" >>{book}; sleep 0.0{random.randrange(1, 5)}'
-        for words in (
-            ("work", "-j", "2", "--for", "60s", "--", "sh", "-c", script),
-            ("clean", "deep", "--every", "0.2s", "--grace", "0.2s"),
-        ):
-            others.append(rwq.start(*words, variables={"RWQ_URL": url}, **quiet))
-    added: list[bytes] = []
+    urls = (rwq.variables["RWQ_URL"], there.url)
+    cleaners = [rwq.start(*clean, variables={"RWQ_URL": url}, **quiet) for url in urls]
+    added: list[str] = []
     move = ("mv", "--all", "--to", "jobs", "--to-url", there.url, "--yes")
     with there.client() as raw:
         sides: tuple[Redis, Redis] = (foreign.raw, raw)
+        workers = [Worker(side, stop) for side in sides for _ in range(2)]
 
         def in_transit() -> list[int]:
             return [side.zcard("jobs:buried") for side in sides]
@@ -54,7 +68,7 @@ def test_each_item_is_worked_once_while_its_queue_moves(
         for number in range(KILLS):
             ids = [b"%d-%d" % (number, each) for each in range(_ITEMS)]
             foreign.waiting(*ids)
-            added += ids
+            added += [item_id.decode() for item_id in ids]
             # Of the one before.
             left_over = in_transit()
             mover = rwq.start(*move, "--follow", **quiet)
@@ -64,17 +78,21 @@ def test_each_item_is_worked_once_while_its_queue_moves(
             time.sleep(random.uniform(0, 0.02))
             mover.kill()
             mover.wait()
-        until(lambda: rwq(*move).code in (0, 1, 3) and is_empty())
-        for process in others:
-            process.terminate()
-            process.wait()
+        try:
+            until(lambda: rwq(*move).code in (0, 1, 3) and is_empty())
+        finally:
+            stop.set()
+        for worker in workers:
+            worker.join()
+        for cleaner in cleaners:
+            cleaner.terminate()
+            cleaner.wait()
         left = [
             key
             for side in sides
             for key in side.keys("*")
             if not any(map(key.decode().__contains__, _LEFT))
         ]
-    worked = [book.read_text().split() for book in books]
-    assert Counter(worked[0] + worked[1]) == Counter(each.decode() for each in added)
-    assert worked[1], "nothing was moved"
+    assert Counter(each for worker in workers for each in worker.completed) == Counter(added)
+    assert workers[2].completed, "nothing was moved"
     assert left == []
