@@ -34,15 +34,11 @@ KINDS: tuple[Cast, ...] = (
     ("deep_clean",),
     ("deep_clean_of_many",),
 )
-# Those that end jobs, keep results, or use another queue. They meet each other program alone.
+# Those that end jobs. They meet each other program alone.
 OTHER_KINDS: tuple[Cast, ...] = (
     ("run_jobs", SESSION, "done"),
     ("run_jobs", SESSION, "failed"),
     ("run_jobs", SESSION, "stopped"),
-    ("reject", "a"),
-    ("delete_results",),
-    ("move", "a", False),
-    ("move", "a", True),
 )
 
 
@@ -130,14 +126,9 @@ BEGINNINGS: dict[str, Frozen] = {
     "a waits and is leased": made(main=["b", "a"], processing=["a"], new={"a": "them"}),
     "a waits, and its worker has died": made(main=["b", "a"], processing=["a"]),
 }
-_RESULT = {"a": ("completed", 1, "them")}
 # What only `OTHER_KINDS` tell from others.
 OTHER_BEGINNINGS: dict[str, Frozen] = {
     "a is abandoned, and has been tried twice": made(processing=["a"], returns={"a": 2}),
-    "a was completed before, and has a result": made(
-        main=["b", "a"], data={"a": 2, "b": 1}, lives={"a": 2, "b": 1}, results=_RESULT
-    ),
-    "a is gone, and has a result": made(data={"b": 1}, results=_RESULT),
 }
 _SOME = ("a waits, and is next", "a is abandoned", "a waits and is leased")
 # What the trios find: the worker takes what a clean returns.

@@ -34,7 +34,7 @@ SCRIPTS = frozenset(
     (
         *("add", "lease", "lease_id", "complete", "remove", "touch", "release", "schedule"),
         *("push_scheduled", "repair", "restore_guards", "prune"),
-        *("repair_unlisted", "end_job", "delete_result", "move", "move_back"),
+        *("repair_unlisted", "end_job"),
     )
 )
 # Which of them may bring back a delayed item before its time, or a buried one.
@@ -42,7 +42,7 @@ _ON_DEMAND = frozenset(("release", "lease_id", "schedule"))
 _READS = frozenset(
     (
         *("get", "exists_data", "exists_lease", "lpos", "lrange", "keys_data"),
-        *("states", "look_up", "scheduled", "due", "unguarded", "read_results", "pushes"),
+        *("states", "look_up", "scheduled", "due", "unguarded", "pushes"),
     )
 )
 
@@ -202,7 +202,7 @@ class Checker:
         queue = Queue(_after_everybody(cleaned))
         for item_id in {*IDS, *queue.main, *queue.processing}:
             _expect_clean(queue, item_id)
-        if set(queue.data) != set(Queue(keys).data) or queue.other != Queue(keys).other:
+        if set(queue.data) != set(Queue(keys).data):
             raise Violation("a clean lost data")
         theirs = Queue(self._run_alone(("deep_clean_later",), settled))
         lost = [i for i in theirs.data if i not in theirs.main and theirs.new.get(i) != "buried"]
@@ -287,7 +287,6 @@ def check(before: Queue, command: Command, reply: Any, after: Queue) -> None:
             _check_data(name, before, after, item_id, reply)
             _check_half_steps(name, before, after, item_id)
             _check_schedule(name, args, before, after, item_id)
-            _check_result(name, args, before, after, item_id)
             if name in ("repair", "repair_unlisted", "prune", "restore_guards"):
                 _check_clean(before, after, item_id)
                 if name == "repair":
@@ -308,18 +307,6 @@ def _check_data(name: str, before: Queue, after: Queue, item_id: str, reply: Any
         (item_id, "completed"),
         (item_id, "removed"),
     )
-    gone = {(i, moved) for i, moved, _ in after.other} - {
-        (i, moved) for i, moved, _ in before.other
-    }
-    back = {(i, moved) for i, moved, _ in before.other} - {
-        (i, moved) for i, moved, _ in after.other
-    }
-    if name == "move" and (item_id, life) in gone and left is None:
-        return
-    if name == "move_back" and (item_id, left) in back and life is None:
-        return
-    if {i for i, _ in gone | back} & {item_id}:
-        raise Violation(f"{name} changed {item_id} in the other queue")
     if life is not None and left is None and not reported:
         raise Violation(f"{name} lost {item_id}")
     if reported and (life is None or left is not None):
@@ -367,8 +354,8 @@ def _check_half_steps(name: str, before: Queue, after: Queue, item_id: str) -> N
     """No script leaves a flaw that was not there."""
     known = _flaws(before, item_id)
     new = _flaws(after, item_id) - known
-    if name in ("add", "move_back") and "a ghost" in known:
-        # They look for the ID in no list: that would cost the lists' length.
+    if name == "add" and "a ghost" in known:
+        # It looks for the ID in no list: that would cost the lists' length.
         new -= {"a duplicate", "listed and scheduled"}
     if name in ("end_job", "complete") and _listed(before, item_id) > 1:
         # A worker looks only for the latest entry of what it has leased, for the same reason.
@@ -393,20 +380,6 @@ def _check_schedule(
             raise Violation(f"{name} returned {item_id}, which is buried")
     elif before.delayed[item_id] == "later":
         raise Violation(f"{name} returned {item_id} before its time")
-
-
-def _check_result(
-    name: str, args: Sequence[Any], before: Queue, after: Queue, item_id: str
-) -> None:
-    """A result is that of the last complete, until somebody deletes it while no item has the ID."""
-    was, now = before.results.get(item_id), after.results.get(item_id)
-    if len(after.wins) > len(before.wins) and after.wins[-1][0] == item_id:
-        status = args[2] if len(args) > 2 else ""
-        expected = (status, before.data[item_id]) if status else None
-        if (now[:2] if now else None) != expected:
-            raise Violation(f"{name} left {now} as the result of {item_id}")
-    elif was != now and not (name == "delete_result" and item_id not in before.data):
-        raise Violation(f"{name} changed the result of {item_id}")
 
 
 def _check_order(name: str, args: Sequence[Any], before: Queue, after: Queue) -> None:

@@ -17,9 +17,7 @@ LATER_S, MARGIN_S, SESSION_S, SETTLING_S = 3600, 60, 1000, 30
 
 Frozen = tuple[Hashable, ...]
 # How many parts of it are keys on a server; the part after them is in the values of some.
-KEY_PARTS = 11
-Result = tuple[str, int, str]
-Moved = tuple[str, int, int]
+KEY_PARTS = 9
 
 
 class Keys:
@@ -42,10 +40,6 @@ class Keys:
     buried: set[str]
     # ID to how often a clean returned it, or an attempt failed.
     returns: dict[str, int]
-    # ID to the status of its result, the life that it is of, and who held the lease.
-    results: dict[str, Result]
-    # What is in another queue, where nobody else is: ID, life and returns.
-    other: list[Moved]
     # ID to how often rwq pushed it; its settling leases bear this number as their time.
     pushed: dict[str, int]
     # ID to how many lives it had.

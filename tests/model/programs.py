@@ -140,37 +140,12 @@ def run_jobs(session: str, end: str) -> Program:
         return
     yield "touch", item_id, session
     if end == "done":
-        yield "complete", item_id, session, "completed", True
+        yield "complete", item_id, session, True
     elif end == "stopped":
         yield "end_job", item_id, session, "released", False
     else:
         how = "buried" if returns else "delayed"
         yield "end_job", item_id, session, how, how == "delayed"
-
-
-def reject(item_id: str) -> Program:
-    """Complete with a result whoever holds it."""
-    yield "complete", item_id, None, "rejected"
-
-
-def delete_results() -> Program:
-    """Of IDs that no item has."""
-    for item_id, result in (yield ("read_results",)):
-        yield "delete_result", item_id, result
-
-
-def move(item_id: str, force: bool) -> Program:
-    """To another queue; undone at once, if it was moved."""
-    life = 0
-
-    def attempt(first: bool) -> Program:
-        nonlocal life
-        life = yield "get", item_id
-        return (yield "move", item_id, life, force, first)
-
-    status = yield from _unless_in_transit(item_id, force, attempt)
-    if status == "moved":
-        yield "move_back", item_id, life
 
 
 def lease_id(item_id: str, session: str) -> Program:

@@ -7,10 +7,8 @@ from typing import Any
 
 import redis
 
-from rwq_cli.core.inspect.results import ResultStatus
-from rwq_cli.core.items.complete import REMOVE_ARGS, ResultOptions, completing_args
+from rwq_cli.core.items.complete import REMOVE_ARGS, completing_args
 from rwq_cli.core.items.lease import LeaseRequest
-from rwq_cli.core.items.move import moving_args
 from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import DIGEST_DIGITS, load_script, script_words
@@ -32,8 +30,6 @@ from tests.model.scripts import Identity, Queue
 
 NAME = b"jobs"
 KEYS = QueueKeys(NAME)
-# The queue that items are moved to.
-OTHER = QueueKeys(b"other")
 _STATUS = {status.code: status.value for status in Status}
 _STATE = {state.code: state for state in State}
 _GUARDS = {
@@ -41,8 +37,6 @@ _GUARDS = {
     "buried": b"rwq-buried:why",
     "settling": b"rwq-settling:x %d",
 }
-# Before any time of a server.
-_FIRST_TIME_MS = 1_000_000
 # Far enough from now, either way, that no test lasts so long.
 _DUE_MS = {"a": 1, "b": 2}
 
@@ -88,14 +82,6 @@ def making(keys: Frozen, now_ms: int) -> list[tuple[Any, ...]]:
         commands.append(("ZADD", KEYS.delayed, due_ms, item_id))
     commands += [("ZADD", KEYS.buried, 1, item_id) for item_id in queue.buried]
     commands += [("HSET", KEYS.returns, item_id, count) for item_id, count in queue.returns.items()]
-    for item_id, (status, life, holder) in queue.results.items():
-        fields = ("status", status, "completed_ms", life, *(("holder", holder) if holder else ()))
-        commands.append(("HSET", KEYS.result(item_id.encode()), *fields))
-    for item_id, life, returns in queue.other:
-        commands.append(("SET", OTHER.item(item_id.encode()), data_of(item_id, life)))
-        commands.append(("RPUSH", OTHER.main, item_id))
-        if returns:
-            commands.append(("HSET", OTHER.returns, item_id, returns))
     return commands
 
 
@@ -117,32 +103,11 @@ def model_of(reply: Sequence[tuple[bytes, Sequence[bytes]]], now_ms: float) -> F
         queue.delayed[item_id.decode()] = "later" if due_ms > now_ms else "due"
     queue.buried = {item_id.decode() for item_id in seen.buried}
     queue.returns = {item_id.decode(): count for item_id, count in seen.returns.items()}
-    found = dict(reply)
-    for item_id in seen.results:
-        words = [word.decode() for word in found[KEYS.result(item_id)]]
-        fields = dict(zip(words[::2], words[1::2], strict=True))
-        # The server's time, if it is not one of `making`.
-        life = int(fields["completed_ms"])
-        life = life if life < _FIRST_TIME_MS else 0
-        queue.results[item_id.decode()] = (fields["status"], life, fields.get("holder", ""))
-    moved = raw_keys_of(reply, OTHER.name)
-    for item_id in moved.main:
-        life, returns = _life(moved.data[item_id]), moved.returns.get(item_id, 0)
-        queue.other.append((item_id.decode(), life, returns))
     return queue.frozen()[:KEY_PARTS]
 
 
 def _life(data: bytes) -> int:
     return int(data.rsplit(b" ")[-1])
-
-
-def as_seen(before: Frozen, after: Frozen) -> Frozen:
-    """The model's keys after a script, as `model_of` sees them."""
-    kept, queue = Queue(before).results, Queue(after)
-    for item_id, (status, _, holder) in queue.results.items():
-        if kept.get(item_id) != queue.results[item_id]:
-            queue.results[item_id] = (status, 0, holder)
-    return queue.frozen()[:KEY_PARTS]
 
 
 # What each of our scripts is sent for a command of the model, and what its reply means.
@@ -175,28 +140,16 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             how = {"holder": args[1], "lease_ms": SESSION_S * 1000, "wants_data": True}
             return call("lease_by_id", id=args[0], **how, **by_name)
         case "complete":
-            item_id, owner, status, is_leased = (*args, "", False)[:4]
+            item_id, owner, is_leased = (*args, False)[:3]
             owners = () if owner is None else (owner.encode(),)
-            kept = ResultOptions(status=ResultStatus(status)) if status else None
             place = leased if is_leased else by_name
-            named = {**place, **anything, **completing_args(kept, owners)}
+            named = {**place, **anything, **completing_args(None, owners)}
             return call(name, item_id, **named)
         case "end_job":
             item_id, own, how, counts = args
             to = "main" if how == "released" else how
             named = put(to, own, False, own_only=True, counts_attempt=counts)
             return call("put", item_id, **leased, **anything, **named)
-        case "delete_result":
-            return call("delete_results", args[0], args[1][1])
-        case "move" | "move_back":
-            item_id, life, force, first_look = (*args, False, False)[:4]
-            to = (OTHER if name == "move" else KEYS).name
-            print_ = fingerprint(data_of(item_id, life)) if life else ""
-            named = {
-                **moving_args(to, force=force)([item_id.encode()]),
-                "is_first_look": first_look,
-            }
-            return call("move", item_id, print_, **by_name, **saved, **named)
         case "remove":
             item_id, life = args
             print_ = fingerprint(data_of(item_id, life)) if life else ""
@@ -251,8 +204,6 @@ def meaning(command: Command, reply: Any) -> Any:
             return ((args[0], "taken" if is_leased else refused),)
         case "prune" | "restore_guards":
             return tuple(item_id.decode() for item_id in reply)
-        case "delete_result":
-            return reply
         case "states":
             codes, fingerprints = (part.decode() for part in reply)
             states = [_STATE[code] for code in codes]
@@ -306,9 +257,8 @@ def differences(raw: redis.Redis, effects: Iterable[Effect]) -> list[str]:
             words = (word for each in making_it for word in (len(each), *each))
             pipeline.execute_command("EVAL", _RUN_ALL, 0, *words)
             name, args = script_call(command, Queue(before).lives)
-            script, queue = load_script(name), OTHER if command[0] == "move_back" else KEYS
-            head = (*queue.id_prefixes, queue.result_prefix, b"0")
-            keys = tuple(queue.structures)
+            script, keys = load_script(name), tuple(KEYS.structures)
+            head = (*KEYS.id_prefixes, KEYS.result_prefix, b"0")
             pipeline.execute_command("EVAL", script.text, len(keys), *keys, *head, *args)
             pipeline.execute_command("EVAL", LOOK, 0)
         replies = pipeline.execute()
@@ -317,7 +267,7 @@ def differences(raw: redis.Redis, effects: Iterable[Effect]) -> list[str]:
                 model_of(replies[3 * at + 2], now_ms),
                 meaning(command, replies[3 * at + 1]),
             )
-            expected = as_seen(before, after), as_server_says(command, reply)
+            expected = after[:KEY_PARTS], as_server_says(command, reply)
             if real != expected:
                 found.append(
                     f"{' '.join(map(str, command))}\n  before: {before[:KEY_PARTS]}\n"

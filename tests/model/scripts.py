@@ -7,7 +7,7 @@ Written from the protocol, not from the Lua files, with which `test_model.py` co
 
 from collections.abc import Iterable, Sequence
 
-from tests.model.keys import GUARDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Keys, Result
+from tests.model.keys import GUARDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Keys
 
 MUTATIONS = (
     "a clean does not check again",
@@ -200,10 +200,6 @@ class Queue(Keys):
             return True
         return self._pushed_at(item_id) <= looked_at
 
-    def read_results(self) -> tuple[tuple[str, Result], ...]:
-        """The results of IDs that no item has."""
-        return tuple(each for each in sorted(self.results.items()) if each[0] not in self.data)
-
     def scheduled(self) -> tuple[str, ...]:
         return tuple(sorted({*self.delayed, *self.buried}))
 
@@ -273,27 +269,15 @@ class Queue(Keys):
         self.processing.insert(0, item_id)
         return ((item_id, "taken"),)
 
-    def complete(
-        self, item_id: str, owner: str | None, status: str = "", leased: bool = False
-    ) -> Outcomes:
-        """Complete, and keep a result if there is a status.
-
-        Args:
-            item_id: The ID.
-            owner: Who must hold its lease; None for anybody.
-            status: `completed` or `rejected` for a result; "" for none.
-            leased: Whether the caller has leased it, and looks for it only in processing.
-        """
+    def complete(self, item_id: str, owner: str | None, leased: bool = False) -> Outcomes:
+        """The owner, if any, must hold its lease; who has leased it looks only in processing."""
         if owner is not None and item_id in self.data and self.effective(item_id) != owner:
             return ((item_id, "not-owner"),)
         if self._is_taken_away(item_id, leased):
             return ((item_id, "elsewhere"),)
-        holder, life = self.session(item_id) or "", self.data.pop(item_id, 0)
+        life = self.data.pop(item_id, 0)
         if life:
             self.wins.append((item_id, life))
-            self.results.pop(item_id, None)
-        if life and status:
-            self.results[item_id] = (status, life, holder)
         self._forget(item_id)
         self._unlist(item_id, leased=leased)
         return ((item_id, "completed" if life else "missing"),)
@@ -301,54 +285,6 @@ class Queue(Keys):
     def _is_taken_away(self, item_id: str, leased: bool) -> bool:
         """Whether another worker is completing what the caller has leased."""
         return leased and item_id in self.data and item_id not in self.processing
-
-    def delete_result(self, item_id: str, result: Result) -> int:
-        """Delete a result that was read, unless an item has its ID now."""
-        if item_id in self.data or self.results.get(item_id, ("", 0))[1] != result[1]:
-            return 0
-        del self.results[item_id]
-        return 1
-
-    def move(self, item_id: str, life: int, force: bool, first_look: bool) -> Outcomes:
-        """Move an item, whose data the caller has read, to the other queue."""
-        if item_id not in self.data:
-            self._forget(item_id)
-            self._unlist(item_id)
-            return ((item_id, "missing"),)
-        if life and self.data[item_id] != life:
-            return ((item_id, "changed"),)
-        if self.effective(item_id) and not force:
-            return ((item_id, "not-owner"),)
-        if first_look and self.state(item_id) in ("abandoned", "orphaned"):
-            return ((item_id, "in-transit"),)
-        if not life:
-            return ((item_id, "changed"),)
-        if any(item_id == moved for moved, *_ in self.other):
-            return ((item_id, "conflict"),)
-        self.other.insert(0, (item_id, self.data.pop(item_id), self.returns.get(item_id, 0)))
-        self._forget(item_id)
-        self._unlist(item_id)
-        return ((item_id, "moved"),)
-
-    def move_back(self, item_id: str, life: int) -> Outcomes:
-        """Move an item back that was moved to the other queue."""
-        found = next((moved for moved in self.other if moved[0] == item_id), None)
-        if found is None:
-            return ((item_id, "missing"),)
-        if found[1] != life:
-            return ((item_id, "changed"),)
-        if item_id in self.data:
-            return ((item_id, "conflict"),)
-        self.other.remove(found)
-        self._unschedule(item_id)
-        self.returns.pop(item_id, None)
-        self.data[item_id] = life
-        if found[2]:
-            self.returns[item_id] = found[2]
-        self.pushed[item_id] = self.now() + 1
-        self._set_leases(item_id, "settling")
-        self.main.insert(0, item_id)
-        return ((item_id, "moved"),)
 
     def remove(self, item_id: str, life: int) -> Outcomes:
         """Delete an item whose data the caller has saved; or every trace of one without data."""
@@ -383,14 +319,7 @@ class Queue(Keys):
         return None
 
     def end_job(self, item_id: str, own: str, how: str, counts: bool) -> Outcomes:
-        """What a worker does that has leased an item, and only while its lease lasts.
-
-        Args:
-            item_id: The ID.
-            own: Its session.
-            how: `released`, `delayed` or `buried`.
-            counts: Whether a failed attempt is counted.
-        """
+        """What a worker does with what it has leased, only while its lease lasts."""
         if item_id not in self.data:
             return ((item_id, "missing"),)
         if self.session(item_id) != own:
