@@ -28,6 +28,7 @@ FAST: dict[str, tuple[str, ...]] = {
         "tests/core/items/test_expected.py",
         "tests/core/items/test_results.py",
         "tests/core/items/test_lease.py",
+        "tests/core/items/test_remove.py",
         "tests/core/items/test_restore.py",
         "tests/core/items/test_set_data.py",
         "tests/core/items/test_waiting.py",
@@ -84,7 +85,7 @@ _FOUND_BY = {
         two-cleans-at-once duplicate-waits glob-in-the-name edit-overwrites wait-is-over-at-once
         password-in-an-error work-never-gives-up export-forgets-returns prune-of-live-entries
         last-lease-first below-or-equal older-is-younger leased-is-abandoned
-        edit-shifts-lines
+        edit-shifts-lines move-over-another-item
     """,
     "states": "low-priority-first earlier-lease-counts settling-lease-counts undo-twice",
     "server": """

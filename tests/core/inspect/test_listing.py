@@ -13,10 +13,8 @@ from rwq_cli.core.inspect.selection import comparison
 from tests.conftest import (
     QUEUE,
     AsUser,
-    FakeClock,
     Foreign,
     Interleaved,
-    contents,
     supports_no_touch,
 )
 from tests.servers import PrivateServer
@@ -163,48 +161,6 @@ def test_a_server_that_denies_optional_commands(as_user: AsUser, server: Private
 ALL = Source(main=True, processing=True, delayed=True, buried=True)
 
 
-FUTURE_MS = 9_999_999_999_999
-SELECTABLE = frozenset(State) - {State.STRAY_LEASE, State.GONE}
-
-
-def states(*names: State) -> Selection:
-    return Selection(states=frozenset(names))
-
-
-@pytest.fixture
-def one_of_each(raw: Redis, foreign: Foreign) -> None:
-    """An item, or an entry, in each state that can be chosen, with the state's name for its ID."""
-    foreign.waiting(b"waiting", b"duplicated")
-    raw.lpush(b"jobs:queue", b"duplicated")
-    foreign.leased(b"leased")
-    foreign.leased(b"held", ttl_ms=None)
-    foreign.abandoned(b"abandoned")
-    foreign.data(b"orphaned", b"unlisted")
-    foreign.lease(b"unlisted")
-    foreign.delayed(b"delayed", FUTURE_MS)
-    foreign.delayed(b"due", 1)
-    foreign.buried(b"buried")
-    raw.lpush(b"jobs:queue", b"ghost")
-    raw.hset(b"jobs:item:wrong-type", "field", "value")
-    raw.lpush(b"jobs:processing", b"wrong-type")
-
-
-@pytest.mark.usefixtures("one_of_each")
-def test_each_state_is_chosen_and_what_looks_broken_only_after_a_second_look(
-    queue: WorkQueue, raw: Redis, clock: FakeClock
-) -> None:
-    before = contents(raw)
-    for state in sorted(SELECTABLE):
-        clock.slept_s.clear()
-        expected = [state.value.encode()]
-        if state is State.WAITING:
-            # A list alone does not say that an entry of it is one too many.
-            expected.append(b"duplicated")
-        assert choose(queue, states(state), grace_s=2.5).ids == expected
-        assert clock.slept_s == [2.5] * state.may_be_in_transit
-    assert contents(raw) == before
-
-
 def test_an_item_that_moves_during_the_walk_is_chosen_once(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
@@ -217,5 +173,7 @@ def test_an_item_that_moves_during_the_walk_is_chosen_once(
             foreign.lease(b"1")
 
     interleaved.before = lease_one
-    chosen = choose(WorkQueue(interleaved, QUEUE), states(State.WAITING, State.LEASED))
+    chosen = choose(
+        WorkQueue(interleaved, QUEUE), Selection(frozenset({State.WAITING, State.LEASED}))
+    )
     assert (leased, chosen.ids) == ([b"1"], [b"1", b"2"])

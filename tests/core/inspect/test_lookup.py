@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Lease, Selection, Source, WorkQueue
-from rwq_cli.core.inspect import lookup
+from rwq_cli.core.batches import BATCH_ITEMS
 from rwq_cli.core.inspect.listing import leases
 from rwq_cli.core.inspect.lookup import (
     Forecast,
@@ -21,24 +21,10 @@ from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
 from tests.digest import digest
 from tests.item_cases import ITEM_CASES
+from tests.support import numbered
 
-WAYS = ("by script", "by name", "by walk")
-
-
-def force(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have short lists searched in the way of long ones."""
-    if way != "by script":
-        monkeypatch.setattr(lookup, "SCAN_BUDGET_ENTRIES", -1)
-    if way == "by walk":
-        monkeypatch.setattr(lookup, "FEW_IDS", -1)
-
-
-@pytest.fixture
-def every_case(foreign: Foreign) -> list[bytes]:
-    """One of each, by its name."""
-    for name, case in ITEM_CASES.items():
-        case.make(foreign, name.encode())
-    return [name.encode() for name in ITEM_CASES]
+# None of them is there. With so many more, IDs are not looked up in one call.
+OTHERS = numbered(BATCH_ITEMS, b"other %d")
 
 
 def comparable(found: ItemReport) -> ItemReport:
@@ -55,32 +41,30 @@ def comparable(found: ItemReport) -> ItemReport:
     return ItemReport(facts, list(found.main_places), list(found.processing_places))
 
 
-@pytest.mark.parametrize("way", WAYS[1:])
-def test_each_way_finds_the_same(
-    queue: WorkQueue, every_case: list[bytes], monkeypatch: pytest.MonkeyPatch, way: str
+def test_few_and_many_are_found_in_the_same_places_of_short_and_long_lists(
+    interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
-    by_script = list(map(comparable, look_up(queue, every_case)))
-    force(way, monkeypatch)
-    assert list(map(comparable, look_up(queue, every_case))) == by_script
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_positions_are_counted_from_the_right(
-    queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    force(way, monkeypatch)
+    """By a script, by a walk, and by name; places are counted from the right."""
     foreign.waiting(b"0", b"1", b"2", b"1")
     foreign.leased(b"first", b"both", b"last", b"both")
-    found = {each.facts.item_id: each for each in look_up(queue, [b"1", b"2", b"both", b"none"])}
-    places = {
-        i: (list(each.main_places), list(each.processing_places)) for i, each in found.items()
-    }
-    assert places == {
-        b"1": ([1, 3], []),
-        b"2": ([2], []),
-        b"both": ([], [1, 3]),
-        b"none": ([], []),
-    }
+    for name, case in ITEM_CASES.items():
+        case.make(foreign, name.encode())
+    ids = [b"1", b"2", b"both", b"none", *(name.encode() for name in ITEM_CASES)]
+    queue = WorkQueue(interleaved, QUEUE)
+
+    def found(*asked: list[bytes]) -> list[ItemReport]:
+        return [comparable(each) for some in asked for each in look_up(queue, some)]
+
+    by_script = found(ids)
+    places = [(each.main_places, each.processing_places) for each in by_script[:4]]
+    assert places == [([1, 3], []), ([2], []), ([], [1, 3]), ([], [])]
+    assert interleaved.calls == ["look_up"]
+    assert found([*ids, *OTHERS])[: len(ids)] == by_script
+    assert "LRANGE" in interleaved.calls
+    raw.lpush("jobs:queue", *numbered(30_000, b"behind %d"))
+    interleaved.calls.clear()
+    assert found(*(ids[at : at + 20] for at in range(0, len(ids), 20))) == by_script
+    assert any("LPOS" in call for call in interleaved.calls)
 
 
 class TestMovingItems:
@@ -88,10 +72,9 @@ class TestMovingItems:
 
     @pytest.fixture
     def found_while(
-        self, interleaved: Interleaved, keys: QueueKeys, monkeypatch: pytest.MonkeyPatch
+        self, interleaved: Interleaved, keys: QueueKeys
     ) -> Callable[[str, Callable[[], object]], tuple[int, int]]:
         """How often it is in main and in processing, if something happens before a read."""
-        force("by walk", monkeypatch)
 
         def look(before: str, happens: Callable[[], object]) -> tuple[int, int]:
             read: list[bytes] = []
@@ -106,7 +89,7 @@ class TestMovingItems:
                     happens()
 
             interleaved.before = act
-            (facts,) = facts_of(WorkQueue(interleaved, QUEUE), [b"x"])
+            facts, *_ = facts_of(WorkQueue(interleaved, QUEUE), [b"x", *OTHERS])
             return facts.in_main, facts.in_processing
 
         return look

@@ -150,20 +150,25 @@ class TestRemove:
 
 class TestMove:
     @few_or_many
-    def test_moved_items_keep_their_order_behind_the_existing_ones(
+    def test_moved_items_keep_their_order_behind_the_existing_ones_and_replace_none(
         self, queue: WorkQueue, raw: Redis, journal: Journal, count: int
     ) -> None:
         ids = many(raw, count)
         raw.hset("jobs:returns", ids[1], 4)
         WorkQueue(queue.connection, b"other").add(b"first", b"there")
-        moved = ids[1:-1]
-        outcomes = list(move(queue, moved, b"other", journal))
-        assert outcomes == [Outcome(item_id, Status.MOVED) for item_id in moved]
+        moved, taken = ids[1:-1], b"other:item:" + ids[-1]
+        raw.set(taken, b"another item")
+        outcomes = list(move(queue, ids[1:], b"other", journal))
+        assert outcomes == [
+            *(Outcome(item_id, Status.MOVED) for item_id in moved),
+            Outcome(ids[-1], Status.CONFLICT),
+        ]
+        assert raw.get(taken) == b"another item"
         assert raw.lrange("other:queue", 0, -1) == [*reversed(moved), b"there"]
         assert raw.lrange("jobs:queue", 0, -1) == [ids[-1], ids[0]]
         assert raw.get(b"other:item:" + moved[0]) == b"data of " + moved[0]
         assert raw.hgetall("other:returns") == {ids[1]: b"4"}
-        assert len(contents(raw)) == count + 1 + 3
+        assert len(contents(raw)) == count + 1 + 4
         assert journal.ids == moved
 
     def test_to_another_database(
