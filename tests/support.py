@@ -56,16 +56,17 @@ class Journal:
         self._standing: dict[bytes, None] = {}
         self.after_write: Callable[[], object] = lambda: None
 
-    def write(self, items: Sequence[ItemSnapshot], replaced_by: Sequence[str] = ()) -> None:
+    def write(
+        self, entries: Sequence[ItemSnapshot | Result], replaced_by: Sequence[str] = ()
+    ) -> None:
+        items = [entry for entry in entries if isinstance(entry, ItemSnapshot)]
+        self.results += (entry for entry in entries if isinstance(entry, Result))
         self.written += items
         ids = [item.item_id for item in items]
         self.in_doubt += ids
         self._standing.update(dict.fromkeys(ids))
         self.replaced_by.update(zip(ids, replaced_by, strict=False))
         self.after_write()
-
-    def write_results(self, results: Sequence[Result], _replaced_by: Sequence[str] = ()) -> None:
-        self.results += results
 
     def record_removed_except(self, kept: Sequence[bytes]) -> None:
         assert set(kept) <= set(self.in_doubt)

@@ -305,11 +305,7 @@ def _ask(
 
 
 def _files(
-    settings: Settings,
-    queue: bytes | None,
-    is_here: Callable[[str], bool] | None,
-    *,
-    counted: bool = True,
+    settings: Settings, queue: bytes | None, is_here: Callable[[str], bool] | None
 ) -> Iterator[UndoEntry]:
     """The undo files, latest first, of a queue and of the servers that are here; None for all."""
 
@@ -317,7 +313,7 @@ def _files(
         settings.environment.error(f"rwq: cannot read {short_path(settings, path)}: {reason}")
 
     directory = undo_directory(settings.environment.variables)
-    for entry in undo_files(directory, unreadable, counted=counted):
+    for entry in undo_files(directory, unreadable):
         if queue in (None, entry.queue) and (is_here is None or is_here(entry.origin.server)):
             yield entry
 
@@ -370,7 +366,7 @@ def _open(
     # RWQ_QUEUE or the context may name the queue.
     is_one_queue = settings.given.get("queue") or (settings.queues and not anywhere)
     is_here = None if anywhere else partial(is_same_server, address)
-    entries = _files(settings, settings.queue if is_one_queue else None, is_here, counted=False)
+    entries = _files(settings, settings.queue if is_one_queue else None, is_here)
 
     def skipped(path: Path) -> None:
         shown = short_path(settings, path)

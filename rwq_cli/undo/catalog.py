@@ -1,7 +1,6 @@
 """The undo files of a directory: listing them, choosing one to undo or redo, deleting old ones."""
 
 import fcntl
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from enum import StrEnum
@@ -19,8 +18,6 @@ from rwq_cli.undo.file import HEADER_BYTES_MAX, REDO, UNDONE, lock, numbered, op
 from rwq_cli.undo.run import UndoFileBusy, UndoReader
 
 _OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
-# The last line of a file that was undone, or redone, is shorter.
-_LAST_LINE_BYTES = 64
 
 
 class NothingToUndo(RwqError):
@@ -29,12 +26,10 @@ class NothingToUndo(RwqError):
 
 class UndoState(StrEnum):
     UNUSED = "unused"
-    # An undo has begun; it is running or was interrupted.
+    # An undo is running or was interrupted; or it has ended without restoring everything.
     BEGUN = "begun"
-    # An undo has ended without restoring everything.
     INCOMPLETE = "incomplete"
     RESTORED = "restored"
-    # What was restored has been removed or changed again.
     REDONE = "redone"
 
 
@@ -60,15 +55,12 @@ class UndoEntry(NamedTuple):
     file_bytes: int
 
 
-def undo_files(
-    directory: Path, unreadable: Callable[[Path, str], object], *, counted: bool = True
-) -> Iterator[UndoEntry]:
-    """List the undo files, latest first; unless they are counted, only their ends are read."""
-    # No lock is taken: an undo that runs at the same time must not find its file locked. A file
-    # that cannot be read is passed to `unreadable`, with the reason.
+def undo_files(directory: Path, unreadable: Callable[[Path, str], object]) -> Iterator[UndoEntry]:
+    """List the undo files, latest first; what cannot be read is passed on, with the reason."""
+    # No lock is taken: an undo that runs at the same time must not find its file locked.
     for number, path in numbered(directory).items():
         try:
-            if (entry := _read(number, path, counted=counted)) is not None:
+            if (entry := _read(number, path)) is not None:
                 yield entry
         except FileNotFoundError:
             # It was renamed or deleted meanwhile.
@@ -77,7 +69,7 @@ def undo_files(
             unreadable(path, os_reason(error))
 
 
-def _read(number: int, path: Path, *, counted: bool) -> UndoEntry | None:
+def _read(number: int, path: Path) -> UndoEntry | None:
     """Read an undo file; None if it is none, or its writer has not yet removed anything."""
     state, undone_ms, items, results = UndoState.UNUSED, 0, 0, 0
     with open_undo_file(path) as file:
@@ -88,8 +80,6 @@ def _read(number: int, path: Path, *, counted: bool) -> UndoEntry | None:
             return None
         if (origin := header.origin) is None or not first.endswith(b"\n"):
             return None
-        if not counted:
-            file.seek(max(len(first), os.fstat(file.fileno()).st_size - _LAST_LINE_BYTES))
         for line in file:
             # Most lines; parsing them would take many times as long.
             if line.startswith(b'{"id'):
@@ -110,10 +100,8 @@ def _read(number: int, path: Path, *, counted: bool) -> UndoEntry | None:
         size = file.tell()
     if path.name.endswith(UNDONE) and state is not UndoState.REDONE:
         state = UndoState.RESTORED
-    counts = items, results
-    return UndoEntry(
-        number, path, header.queue, origin, header.exported_ms, *counts, state, undone_ms, size
-    )
+    what = number, path, header.queue, origin, header.exported_ms
+    return UndoEntry(*what, items, results, state, undone_ms, size)
 
 
 def open_latest(entries: Iterable[UndoEntry], skipped: Callable[[Path], object]) -> UndoReader:

@@ -29,7 +29,7 @@ from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
 from stat import S_ISREG
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, cast
 
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
@@ -65,19 +65,15 @@ def undo_directory(variables: Mapping[str, str]) -> Path:
 
 def unwritable_because(directory: Path) -> str | None:
     existing = next(each for each in (directory, *directory.parents) if each.exists())
-    if not existing.is_dir():
-        return f"{existing} is not a directory"
-    return None if os.access(existing, os.W_OK | os.X_OK) else f"{existing} cannot be written"
+    is_writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    return None if is_writable else f"{existing} cannot be written"
 
 
-def open_undo_file(path: Path, *, writes: bool = False) -> BinaryIO:
-    """Open a file for reading; raises OSError for a pipe or a device, which may have no end."""
-    flags = (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK
-    descriptor = os.open(path, flags)
-    if S_ISREG(os.fstat(descriptor).st_mode):
-        return os.fdopen(descriptor, "r+b" if writes else "rb")
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "not a regular file", str(path))
+def open_undo_file(path: Path, mode: str = "rb") -> BinaryIO:
+    """Open a file; raises OSError for a pipe or a device, which may have no end."""
+    if not S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return cast(BinaryIO, path.open(mode))
 
 
 def append(file: BinaryIO, end: int, lines: bytes) -> int:
@@ -133,13 +129,29 @@ class UndoFile(Journal):
         # How many items and results in it were removed, or may have been.
         self.items = self.results = 0
 
-    def write(self, items: Sequence[ItemSnapshot], replaced_by: Sequence[str] = ()) -> None:
-        self._write(items, replaced_by)
-        self.items += len(items)
-
-    def write_results(self, results: Sequence[Result], replaced_by: Sequence[str] = ()) -> None:
-        self._write(results, replaced_by)
-        self.results += len(results)
+    def write(
+        self, entries: Sequence[ItemSnapshot | Result], replaced_by: Sequence[str] = ()
+    ) -> None:
+        by: Iterable[str] = replaced_by or repeat("")
+        lines = b"".join(
+            entry_line(entry)
+            + (control_line(ControlLine(ControlWord.REPLACED_BY, written=text)) if text else b"")
+            for entry, text in zip(entries, by, strict=False)
+        )
+        try:
+            if self._file is None:
+                self._file = self._open(header_line(self._header()))
+            self._append(lines)
+        except OSError as error:
+            reason = os_reason(error)
+            way_out = "make room there, or set" if is_full(error) else "name a directory in"
+            raise UndoFileError(
+                f"cannot write the undo file {self.path or self._directory}: {reason}",
+                f"nothing is removed or changed before it is written: {way_out} XDG_STATE_HOME",
+            ) from error
+        results = sum(isinstance(entry, Result) for entry in entries)
+        self.results += results
+        self.items += len(entries) - results
 
     def record_removed_except(self, kept: Sequence[bytes]) -> None:
         """Record that all written items are removed, except these."""
@@ -148,7 +160,9 @@ class UndoFile(Journal):
         lines.append(control_line(ControlLine(ControlWord.REMOVED, number=self.items)))
         self._pending = b"".join(lines)
         if kept:
-            self._write_pending()
+            # Without these lines an undo finds the items in the queue.
+            with suppress(OSError):
+                self._append()
 
     def __enter__(self) -> Self:
         return self
@@ -157,7 +171,9 @@ class UndoFile(Journal):
         if self._file is None or self.path is None:
             return
         if self.items or self.results:
-            self._write_pending()
+            # Without these lines an undo counts the items as in doubt.
+            with suppress(OSError):
+                self._append()
         elif self._chosen is None:
             with suppress(OSError):
                 self.path.unlink()
@@ -165,33 +181,10 @@ class UndoFile(Journal):
         self._file.close()
         self._file = None
 
-    def _write(self, entries: Sequence[ItemSnapshot | Result], replaced_by: Sequence[str]) -> None:
-        by: Iterable[str] = replaced_by or repeat("")
-        lines = b"".join(
-            entry_line(entry)
-            + (control_line(ControlLine(ControlWord.REPLACED_BY, written=text)) if text else b"")
-            for entry, text in zip(entries, by, strict=False)
-        )
-        header = header_line(self._header()) if self._file is None else b""
-        try:
-            if self._file is None:
-                self._file = self._open(header)
+    def _append(self, lines: bytes = b"") -> None:
+        if self._file is not None:
             self._end = append(self._file, self._end, self._pending + lines)
             self._pending = b""
-        except OSError as error:
-            reason = os_reason(error)
-            way_out = "make room there, or set" if is_full(error) else "name a directory in"
-            raise UndoFileError(
-                f"cannot write the undo file {self.path or self._directory}: {reason}",
-                f"nothing is removed or changed before it is written: {way_out} XDG_STATE_HOME",
-            ) from error
-
-    def _write_pending(self) -> None:
-        # Without these lines an undo finds the items in the queue, or counts them as in doubt.
-        with suppress(OSError):
-            if self._file is not None:
-                self._end = append(self._file, self._end, self._pending)
-                self._pending = b""
 
     def _open(self, header: bytes) -> BinaryIO:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -62,7 +62,7 @@ class UndoReader:
             os_errors_as(InvalidArgument, f"cannot read {path}", "check the file's name"),
             ExitStack() as opened,
         ):
-            self._file = opened.enter_context(open_undo_file(path, writes=True))
+            self._file = opened.enter_context(open_undo_file(path, "r+b"))
             if not lock(self._file):
                 raise UndoFileBusy(
                     f"another rwq is writing or restoring {path}", "wait until it ends"
@@ -130,12 +130,10 @@ class UndoReader:
     def changed_data(self) -> bool:
         return self.origin.verb in ("edit", "import")
 
-    def front(self) -> Iterator[Line]:
-        return self._lines(reversed(self._front))
-
-    def others(self) -> Iterator[Line]:
-        yield from self._lines(self._back)
-        yield from self._lines(self._results)
+    def parts(self) -> Iterator[tuple[bool, Iterator[Line]]]:
+        """The lines to restore, in that order, and whether they go to the front of main."""
+        yield True, self._lines(reversed(self._front))
+        yield False, self._lines(chain(self._back, self._results))
 
     def items(self, *, restored: bool = False) -> Iterator[Line]:
         return self._lines(sorted((*self._front, *self._back)), restored=restored)
@@ -167,7 +165,7 @@ class UndoReader:
 
     def is_done(self) -> bool:
         """True if every line could be read, and none is left to restore."""
-        return not self.rejected and next(chain(self.items(), self.others()), None) is None
+        return not self.rejected and not any(True for _, part in self.parts() for _ in part)
 
     def begin(self) -> None:
         if not self.was_begun and not self._is_undone:
@@ -242,12 +240,10 @@ class UndoRun:
                 yield from self._move_back()
             else:
                 yield from self._restore()
-        except ConnectionLost:
-            # The last call may have restored something.
-            raise
-        except ServerError:
+        except ServerError as error:
+            # If the connection was lost, the last call may have restored something.
             with suppress(ServerError):
-                if not has_marks(queue, reader.file_id):
+                if not isinstance(error, ConnectionLost) and not has_marks(queue, reader.file_id):
                     reader.withdraw()
             raise
         finally:
@@ -260,23 +256,20 @@ class UndoRun:
             put = put_back(queue, edited, self._journal, dry_run=self._dry_run)
             yield from self._counted(put.batches)
         else:
-            yield from self._counted(self._restore_lines(reader.front(), front=True))
-            yield from self._counted(self._restore_lines(reader.others(), front=False))
+            # Only what an import has written: see `Line.replaced_by`.
+            conflict = OnConflict.REPLACE if reader.changed_data else OnConflict.FAIL
+            for is_front, lines in reader.parts():
+                restored = restore(
+                    *(queue, lines),
+                    on_conflict=conflict,
+                    front=is_front,
+                    file_id=reader.file_id,
+                    results=self.results,
+                    dry_run=self._dry_run,
+                )
+                yield from self._counted(restored.batches)
         self.is_complete = self.is_complete and not self.results.wrong_type
         self._finish(lambda: read_marks(queue, reader.file_id))
-
-    def _restore_lines(self, lines: Iterable[Line], *, front: bool) -> Iterator[OutcomeBatch]:
-        is_import = self._reader.changed_data
-        return restore(
-            self._queue,
-            lines,
-            # Only what an import has written: see `Line.replaced_by`.
-            on_conflict=OnConflict.REPLACE if is_import else OnConflict.FAIL,
-            front=front,
-            file_id=self._reader.file_id,
-            results=self.results,
-            dry_run=self._dry_run,
-        ).batches
 
     def _move_back(self) -> Iterator[OutcomeBatch]:
         reader = self._reader

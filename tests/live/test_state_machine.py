@@ -52,7 +52,7 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.listing import choose as choose_items
-from rwq_cli.core.inspect.results import Result, ResultStatus
+from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.items import bulk, lease, repairs, restore
 from rwq_cli.core.items.add import NewItems, add_batches
@@ -151,9 +151,6 @@ class Removed:
 
     def write(self, items: Sequence[ItemSnapshot]) -> None:
         self.items += items
-
-    def write_results(self, results: Sequence[Result]) -> None:
-        raise AssertionError(f"a removal of items writes {results}")
 
     def record_removed_except(self, kept: Sequence[bytes]) -> None:
         self.items = [item for item in self.items if item.item_id not in kept]

@@ -240,11 +240,10 @@ class Journal:
     hexadecimal, or the completion time of the new result. Without it, they are removed.
     """
 
-    def write(self, items: Sequence[ItemSnapshot], replaced_by: Sequence[str] = ()) -> None:
-        """Write items; raise if that fails."""
-
-    def write_results(self, results: Sequence[Result], replaced_by: Sequence[str] = ()) -> None:
-        """Write results; raise if that fails."""
+    def write(
+        self, entries: Sequence[ItemSnapshot | Result], replaced_by: Sequence[str] = ()
+    ) -> None:
+        """Write items or results; raise if that fails."""
 
     def record_removed_except(self, kept: Sequence[bytes]) -> None:
         """Record that all items written so far were removed or replaced, except these."""

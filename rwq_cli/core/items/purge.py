@@ -196,7 +196,7 @@ def _remove_results(
                 if each.result and (not each.has_item or each.item_id in gone)
             ]
             if journal is not None and results:
-                journal.write_results(results)
+                journal.write(results)
             if not dry_run:
                 delete_results(queue, results)
             purged.results += len(results)

@@ -115,7 +115,7 @@ def save_replaced(queue: Queue, journal: Journal, results: Sequence[Result]) -> 
     for keys in read_result_keys(queue, list(new), data=True):
         found = [key.result for key in keys if key.result is not None]
         if found:
-            journal.write_results(found, [new[result.item_id] for result in found])
+            journal.write(found, [new[result.item_id] for result in found])
         replaceable.update((each.item_id, str(each.completed_ms)) for each in found)
     return replaceable
 

@@ -1,6 +1,7 @@
 """A whole queue: every key of it goes, and none of anybody else's."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -131,8 +132,8 @@ def test_a_result_that_cannot_be_saved_or_whose_item_was_added_meanwhile_stays(
     interleaved: Interleaved, raw: Redis
 ) -> None:
     class Full(Journal):
-        def write_results(self, results: Sequence[Result], _by: Sequence[str] = ()) -> None:
-            raise OSError(f"disk full: {len(results)}")
+        def write(self, entries: Sequence[Any], _by: Sequence[str] = ()) -> None:
+            raise OSError(f"disk full: {len(entries)}")
 
     keep(raw, b"a", None)
     queue = WorkQueue(interleaved, b"jobs", clock=FakeClock())

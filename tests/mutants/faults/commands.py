@@ -124,8 +124,8 @@ COMMANDS: tuple[Fault, ...] = (
         "undo-at-the-end",
         "undo puts back what was next behind everything that was added since.",
         "rwq_cli/undo/run.py",
-        "self._restore_lines(reader.front(), front=True)",
-        "self._restore_lines(reader.front(), front=False)",
+        "front=is_front,",
+        "front=False,",
     ),
     Fault(
         "undo-without-a-question",
