@@ -262,13 +262,7 @@ def connection(backend: Backend) -> Connection:
 
 
 class FakeClock:
-    """A clock that stands still; sleeping takes no time and lets others act.
-
-    Attributes:
-        now_s: What `monotonic` says, seconds.
-        slept_s: Each sleep so far, seconds.
-        during_sleep: Called in each sleep: what foreign clients do meanwhile.
-    """
+    """A clock that stands still; sleeping takes no time and lets others act."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -304,18 +298,14 @@ def keys() -> QueueKeys:
 
 
 class Interleaved(Connection):
-    """A connection that lets others act before each of its calls, and notes the calls.
-
-    Attributes:
-        before: Called with the command's or the script's name before it is sent.
-        calls: The names so far; that of a pipeline is its commands' names, joined by `+`.
-        words: The words of the single command, or the ARGV of the script, that is being sent.
-    """
+    """A connection that lets others act before each of its calls, and notes the calls."""
 
     def __init__(self, inner: Connection, before: Callable[[str], object] | None = None) -> None:
         super().__init__(inner.client(), inner.name)
         self.before = before
+        # That of a pipeline is its commands' names, joined by `+`.
         self.calls: list[str] = []
+        # Of the single command, or the ARGV of the script, that is being sent.
         self.words: tuple[Any, ...] = ()
 
     def call(self, *command: Any) -> Any:

@@ -23,13 +23,7 @@ from tests.processes import COMMAND, TIMEOUT_S
 
 @dataclass(frozen=True)
 class Result:
-    """What one run came to.
-
-    Attributes:
-        code: The exit code.
-        out: stdout.
-        err: stderr.
-    """
+    """What one run came to."""
 
     code: int
     out: bytes
@@ -78,12 +72,7 @@ class Screen(io.BytesIO):
 
 @dataclass
 class Rwq:
-    """rwq with a server and a queue in its environment, and nothing else of this machine.
-
-    Attributes:
-        variables: The environment variables of every run.
-        home: The home and working directory of processes.
-    """
+    """rwq with a server and a queue in its environment, and nothing else of this machine."""
 
     variables: Mapping[str, str]
     home: Path
@@ -113,8 +102,7 @@ class Rwq:
     ) -> tuple[int, bytes]:
         """Run in this process with stdout and stderr that say that they are one terminal.
 
-        Returns:
-            The exit code, and all that was written to it.
+        The exit code, and all that was written to it.
         """
         screen = Screen()
         chosen = {"COLUMNS": str(columns), **(variables or {})}
@@ -131,14 +119,7 @@ class Rwq:
         variables: Mapping[str, str] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> Result:
-        """Run as a process, to its end.
-
-        Args:
-            words: The command line.
-            stdin: What it reads, or a stream.
-            variables: Further environment variables.
-            timeout_s: After how long it hangs, seconds.
-        """
+        """Run as a process, to its end."""
         process = processes.start(
             [*COMMAND, *words],
             env=self._all(variables),
@@ -196,9 +177,6 @@ class Rwq:
         """Run as a process whose terminal is a new one.
 
         `type_in` is what to type once something has appeared: pairs of it and the keys.
-
-        Returns:
-            The exit code, and all that appeared on the terminal.
         """
         from tests.terminal import Terminal
 
@@ -274,9 +252,6 @@ def next_line(stream: Any, timeout_s: float = TIMEOUT_S) -> bytes:
     """The next line of a pipe whose writer lives on.
 
     It is read byte by byte: what the stream had buffered of a further line would not be seen.
-
-    Raises:
-        AssertionError: There was none in time.
     """
     line = b""
     while not line.endswith(b"\n"):
@@ -289,11 +264,7 @@ def next_line(stream: Any, timeout_s: float = TIMEOUT_S) -> bytes:
 
 
 def until(condition: Any, timeout_s: float = TIMEOUT_S) -> None:
-    """Wait until something is so.
-
-    Raises:
-        AssertionError: It was not so in time.
-    """
+    """Wait until something is so."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come to be in time"

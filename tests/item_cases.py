@@ -17,14 +17,7 @@ FIXED, LEFT = False, True
 
 @dataclass(frozen=True)
 class ItemCase:
-    """One way for an ID to be.
-
-    Attributes:
-        make: Makes it, with raw commands.
-        state: The state that its facts come to.
-        findings: What the doctor finds, and whether it leaves that as it is.
-        after: Its state once the doctor is through, if that is another one.
-    """
+    """One way for an ID to be: its state, what the doctor finds, and whether it leaves that."""
 
     make: Make
     state: State

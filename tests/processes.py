@@ -17,13 +17,7 @@ TIMEOUT_S = 120.0
 def start(
     command: Sequence[str | bytes], *, terminal: bool = False, **options: Any
 ) -> "subprocess.Popen[bytes]":
-    """Start a process as `subprocess.Popen` does; it may be a module of the tests.
-
-    Args:
-        command: The command line.
-        terminal: True if stderr is to be its controlling terminal.
-        options: As for `subprocess.Popen`; `env` is required.
-    """
+    """Start a process as `subprocess.Popen` does; it may be a module of the tests."""
     if terminal:
         options.update(start_new_session=True, preexec_fn=_take_terminal)
     env = {**options.pop("env"), "PYTHONPATH": str(ROOT)}

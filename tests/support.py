@@ -36,16 +36,7 @@ def lines_of(entries: Iterable[ItemSnapshot | Result]) -> Iterator[Line]:
 
 
 class Journal:
-    """Remembers what was written, and which of it was not taken after all.
-
-    Attributes:
-        written: The items.
-        replaced_by: By ID, what replaced its data.
-        results: The results.
-        kept: The IDs that were not taken.
-        in_doubt: What was written and not settled yet.
-        after_write: Called after each write.
-    """
+    """Remembers what was written, and which of it was not taken after all."""
 
     def __init__(self) -> None:
         self.written: list[ItemSnapshot] = []

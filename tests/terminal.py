@@ -37,11 +37,7 @@ def shown(written: bytes, columns: int = 80, rows: int = ROWS) -> list[str]:
 
 
 class Watched:
-    """What a terminal shows, as pexpect reads it.
-
-    Attributes:
-        written: All that was written to it so far.
-    """
+    """What a terminal shows, as pexpect reads it."""
 
     def __init__(self, child: Any) -> None:
         self.child = child
@@ -91,14 +87,7 @@ def watched(outer: int) -> Watched:
 
 
 class Terminal(Watched):
-    """A program on a terminal of its own, and the modes that it had before.
-
-    Args:
-        command: The program with its arguments.
-        variables: Its environment variables.
-        directory: Its working directory.
-        columns: The terminal's width.
-    """
+    """A program on a terminal of its own, and the modes that it had before."""
 
     def __init__(
         self,

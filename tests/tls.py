@@ -39,14 +39,6 @@ class TlsFronts:
 
     As OpenSSL does it by default, they send session tickets on their own, right after the
     handshake.
-
-    Attributes:
-        authority: The file with the certificate, which signs itself, and its key.
-        handshakes: How many clients spoke TLS.
-
-    Args:
-        folder: Where the file is written.
-        asks_clients: Refuse clients that show no certificate of the authority's.
     """
 
     def __init__(self, folder: Path, *, asks_clients: bool = False) -> None:

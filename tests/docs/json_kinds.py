@@ -5,13 +5,7 @@ from typing import NamedTuple
 
 
 class OtherKind(NamedTuple):
-    """JSON objects that are no records.
-
-    Attributes:
-        title: What one is.
-        commands: The commands that print it.
-        meanings: Its fields, in order.
-    """
+    """JSON objects that are no records."""
 
     title: str
     commands: tuple[str, ...]

@@ -69,12 +69,7 @@ os.execv({program!r}, [sys.argv[0], "-s", json.loads(os.environ[{hosts!r}])[host
 
 
 class Ran(NamedTuple):
-    """What a step came to.
-
-    Attributes:
-        status: Its exit status.
-        output: stdout and stderr, as they appear on a terminal.
-    """
+    """What a step came to."""
 
     status: int
     output: str
@@ -107,11 +102,7 @@ class Interpreter:
         os.close(terminal)
 
     def run(self, source: str, suffix: str) -> Ran:
-        """Run one step.
-
-        Raises:
-            AssertionError: It takes too long, or ended the interpreter.
-        """
+        """Run one step."""
         self._steps += 1
         step = self._home.parent / f"step-{self._steps}{suffix}"
         step.write_text(source, "utf-8")
@@ -164,14 +155,7 @@ class Machine:
 
 @contextmanager
 def machine(hosts: set[str]) -> Iterator[Machine]:
-    """A machine while the block runs.
-
-    Args:
-        hosts: The names of its servers.
-
-    Raises:
-        NoServerBinary: There is no server to start.
-    """
+    """A machine while the block runs."""
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rwq-docs-")))
         home, programs = place / "home", place / "bin"

@@ -15,13 +15,7 @@ _HOST = re.compile(r"\bdb\d+\b")
 
 
 class Step(NamedTuple):
-    """A command or statement.
-
-    Attributes:
-        block: Where it is.
-        source: What is typed.
-        shown: What the page shows for it; None if a block of this kind shows nothing.
-    """
+    """A command or statement, and what the page shows for it; None where it shows nothing."""
 
     block: Block
     source: str

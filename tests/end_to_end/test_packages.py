@@ -43,14 +43,7 @@ def build(kind: str, source: Path, to: Path) -> Path:
 
 @dataclass(frozen=True)
 class Packages:
-    """What was built.
-
-    Attributes:
-        sdist: The source distribution, made from a copy of the project.
-        tree: The sdist, unpacked.
-        wheel: The wheel, made from that tree.
-        program: The `rwq` of the wheel, installed in an environment of its own.
-    """
+    """What was built."""
 
     sdist: Path
     tree: Path

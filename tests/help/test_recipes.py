@@ -12,14 +12,7 @@ from tests.item_cases import real_items
 
 
 class Case(NamedTuple):
-    """What a recipe needs, and what it must come to.
-
-    Attributes:
-        set_up: Writes the items that it names.
-        said: What it says, besides other things.
-        waiting: What waits at the end, next first.
-        before: A shell script: the files and processes that the recipe names.
-    """
+    """What a recipe needs, `before` by a shell script, and what it must come to."""
 
     set_up: Callable[[Foreign], object]
     said: tuple[str, ...]

@@ -44,16 +44,13 @@ Moment = int | str
 
 @dataclass(frozen=True, slots=True)
 class Adversity:
-    """What happens during one of our operations.
+    """What happens during one of our operations."""
 
-    Attributes:
-        between: What happens before our n-th command, or before the first run of a script.
-        in_sleep: What happens during the grace period.
-        dies_before: Before which command we are killed; None for not at all.
-    """
-
+    # Before our n-th command, or before the first run of a script.
     between: dict[Moment, Meddling]
+    # During the grace period.
     in_sleep: list[Meddling]
+    # Before which command we are killed.
     dies_before: Moment | None
 
     @property

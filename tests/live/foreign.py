@@ -22,23 +22,16 @@ Program = Iterator[object]
 
 @dataclass(slots=True)
 class Books:
-    """Who must exist, by what every program was told.
-
-    Attributes:
-        live: ID to data of every item that was added and not completed.
-        completed: How many completes deleted an item's data.
-        removed: How many items we removed.
-        added: How many items were added.
-        pushes: ID to how often it was pushed onto main, and what happened to it last: `ours` if we
-            pushed it, and its settling lease is still there.
-        second_pushes: By reason, how often a cleaner pushed an item that was waiting already.
-    """
+    """Who must exist, by what every program was told."""
 
     live: dict[bytes, bytes] = field(default_factory=dict)
     completed: int = 0
     removed: int = 0
     added: int = 0
+    # ID to how often it was pushed onto main, and what happened to it last: `ours` if we pushed it,
+    # and its settling lease is still there.
     pushes: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+    # By reason, how often a cleaner pushed an item that was waiting already.
     second_pushes: Counter[str] = field(default_factory=Counter)
 
     def pushed(self, item_id: bytes, by: str) -> None:

@@ -19,16 +19,7 @@ _END_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a worker's book.
-
-    Attributes:
-        at: When it was written, unix seconds.
-        pid: Who wrote it.
-        did: What it did, as the worker says it.
-        item_id: With which item; None where it is about none.
-        data: The data that the worker had of it.
-        before: For deaths and stalls, before which step.
-    """
+    """One line of a worker's book."""
 
     at: float
     pid: int

@@ -37,20 +37,7 @@ return seen
 
 @dataclass(frozen=True, slots=True)
 class RawKeys:
-    """All keys of one queue at one instant.
-
-    Attributes:
-        main: The main list, newest first.
-        processing: The processing list, newest first.
-        cleaning: The list of a 0.1 cleaner.
-        delayed: ID to its due time, unix ms.
-        buried: ID to the time at which it was buried, unix ms.
-        returns: ID to how often a clean brought it back.
-        results: IDs with an outcome that was kept.
-        data: ID to data.
-        leases: ID and lease key's kind (`lease` or `leased_by_session`) to holder.
-        others: Keys that belong to no part of a queue.
-    """
+    """All keys of one queue at one instant: lists newest first, times in unix ms."""
 
     main: tuple[bytes, ...]
     processing: tuple[bytes, ...]
@@ -60,6 +47,7 @@ class RawKeys:
     returns: dict[bytes, int]
     results: frozenset[bytes]
     data: dict[bytes, bytes]
+    # By ID and kind, `lease` or `leased_by_session`.
     leases: dict[tuple[bytes, str], bytes]
     others: tuple[bytes, ...]
 

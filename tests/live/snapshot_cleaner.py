@@ -13,15 +13,7 @@ from rwq_cli.core.keys import QueueKeys
 
 
 class SnapshotCleaner:
-    """A cleaner of one generation.
-
-    Args:
-        raw: The server.
-        keys: The queue's keys.
-        old: The generation 0.1, which has another name for leases, or a later one.
-        on_look: Is told of each ID that has no lease by this generation's name.
-        on_push: Is told of each ID before it is pushed.
-    """
+    """A cleaner of one generation."""
 
     def __init__(
         self,

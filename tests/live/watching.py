@@ -48,12 +48,7 @@ class Killed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChosenItems:
-    """What chosen items must still be when something is done to them.
-
-    Attributes:
-        states: Their states, as `RawKeys.states` names them.
-        data: By ID, what was read of them; None for any data.
-    """
+    """What chosen items must still be when something is done to them; data None for any."""
 
     states: frozenset[str]
     data: dict[bytes, bytes] | None
@@ -76,22 +71,7 @@ def nobody(_point: int, _command: str) -> None:
 
 
 class WatchedConnection(Connection):
-    """A connection whose every write is checked by the raw keys before and after it.
-
-    Args:
-        client: For the commands of the core.
-        witness: For the looks at the raw keys.
-        queue: The queue's name.
-        books: What must exist.
-
-    Attributes:
-        vanished: Whose data our completes deleted, and how often, since `begin`.
-        kicks: Whether what it does is a kick.
-        front: Whether what it does puts items at the front.
-        keeps: Whether what it does is a complete that keeps an outcome.
-        chosen: What it may do something to, of items that were chosen; None for any.
-        restored: IDs that it restored, and how often.
-    """
+    """A connection whose every write is checked by the raw keys before and after it."""
 
     def __init__(
         self, client: redis.Redis, witness: redis.Redis, queue: bytes, books: Books
@@ -100,8 +80,11 @@ class WatchedConnection(Connection):
         self._witness = witness
         self._queue = queue
         self._books = books
+        # Whose data our completes deleted, and how often, since `begin`.
         self.vanished: Counter[bytes] = Counter()
         self.adversary: Adversary = nobody
+        # What is being done: a kick, something that puts items at the front, a complete that keeps
+        # an outcome, something to chosen items.
         self.kicks = False
         self.front = False
         self.keeps = False
