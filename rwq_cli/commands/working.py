@@ -138,7 +138,9 @@ def run_worker(
         try:
             for events in _events(settings, supervision, worker, log):
                 out.rows(events)
-                settings.environment.flush()
+                if settings.output in _OWN_STDOUT:
+                    # Else it is the commands', and may have a reader that stalls.
+                    settings.environment.flush()
         except RwqError as error:
             failure = error
     if failure is not None:

@@ -18,6 +18,7 @@ from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, PutBack
 from rwq_cli.output.escape import escaped
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.notes import Notes
+from rwq_cli.work.passing import Passage
 from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted
 from rwq_cli.work.running import Cause, Limits, Outputs, Run, Stream
 
@@ -31,6 +32,8 @@ _START_S = 1.0
 # How often it is seen whether a command is stopped or is to be killed; and of those that are being
 # ended, whether their processes are gone.
 _LOOK_S, _GONE_S = 0.5, 0.05
+# With more of their output that nobody has read, no command is started.
+_UNREAD_MAX_BYTES = 1 << 20
 
 
 class Commands:
@@ -53,6 +56,12 @@ class Commands:
         self._notes, self._may_begin = notes, may_begin
         self._end_with, self._note_start = end_with, note_start
         self._runs: dict[int, Run] = {}
+        self.passage = Passage(self._wake)
+        give = self.passage.give
+        stdout = None if outputs.stdout is None else partial(give, outputs.stdout)
+        self._sinks = Outputs(stdout, partial(give, outputs.stderr))
+        # What is read when somebody has read what was printed before.
+        self._held: list[Stream] = []
         # Whether a process is being started, and is not known yet.
         self._is_starting = self._is_ended = self._is_closed = False
         # Since when the machine has had no room for a process.
@@ -73,6 +82,10 @@ class Commands:
     @property
     def runs(self) -> list[Run]:
         return list(self._runs.values())
+
+    @property
+    def is_full(self) -> bool:
+        return self.passage.unwritten > _UNREAD_MAX_BYTES
 
     def end_all(self) -> None:
         """End all commands, also those that are being started."""
@@ -119,7 +132,7 @@ class Commands:
         try:
             invocation = self._invocations.of(jobs)
             self._is_starting = True
-            run = Run(jobs, finish, invocation, self._outputs, self._limits)
+            run = Run(jobs, finish, invocation, self._sinks, self._limits)
         except BaseException as error:
             self._is_starting = False
             if invocation is not None and invocation.file is not None:
@@ -185,6 +198,10 @@ class Commands:
     def _note_wake(self) -> None:
         os.read(self._reader, 4096)
         self._looks_s = 0.0
+        held, self._held = self._held, []
+        for stream in held:
+            if not stream.has_ended:
+                self._selector.register(stream.fd, EVENT_READ, partial(self._read, stream))
 
     def _note_exit(self, run: Run) -> None:
         assert run.pidfd is not None
@@ -196,13 +213,20 @@ class Commands:
             self._looks_s = 0.0
 
     def _read(self, stream: Stream) -> None:
-        if not stream.has_ended:
+        if stream.has_ended:
+            return
+        if stream.is_passed_on and self.passage.is_stalled:
+            self._selector.unregister(stream.fd)
+            self._held.append(stream)
+        else:
             stream.read()
             if stream.has_ended:
                 self._close(stream.fd)
 
     def _close(self, fd: int) -> None:
-        self._selector.unregister(fd)
+        # What is held is not registered.
+        with suppress(KeyError):
+            self._selector.unregister(fd)
         os.close(fd)
 
     def _check_all(self) -> None:

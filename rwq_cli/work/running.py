@@ -58,6 +58,7 @@ class Stream:
 
     def __init__(self, fd: int, sink: Sink | None) -> None:
         self.fd, self._sink = fd, sink
+        self.is_passed_on = sink is not None
         self.kept, self._rest = bytearray(), b""
         self.is_cut = self.has_ended = False
 

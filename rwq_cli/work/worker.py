@@ -88,7 +88,7 @@ class Worker:
         )
         self._ended = Flag()
         self._failure: BaseException | None = None
-        self._is_continued = self._is_paused = False
+        self._is_continued = self._is_paused = self._has_left = False
         # When it had nothing left to do but to wait for the server, None before; and for what.
         self._idle_s: float | None = None
         self._awaited: list[Job] = []
@@ -109,6 +109,7 @@ class Worker:
             with handled_signals(lambda number: self._guard(self._handle, number)) as self._look:
                 loop = self._in_thread("work", self._run_loop)
                 self._in_thread("commands", self._commands.serve)
+                self._in_thread("output", self._commands.passage.serve)
                 for chore in self._chores:
                     self._in_thread("chore", self._repeat, *chore)
                 yield from self._report(loop)
@@ -127,14 +128,15 @@ class Worker:
         beats_s = ticks_s = 0.0
         notes, progress = self._notes, self._notes.progress
         while True:
-            is_over = not loop.is_alive() or self._waits_in_vain()
+            is_read = self._failure is not None or not self._commands.passage.unwritten
+            is_over = self._waits_in_vain() if loop.is_alive() else is_read
             notes.news.clear()
             notes.write()
             if self._is_continued:
                 self._resume()
             if events := [self._events.popleft() for _ in range(len(self._events))]:
                 yield events
-                self._follow_pause()
+            self._follow_pause()
             if is_over:
                 return
             progress.is_paused = self._is_paused
@@ -198,6 +200,7 @@ class Worker:
             self._summary = self._work(starter, stop=self._stop, on_event=self._note)
         except BaseException as error:
             self._failure = self._failure or error
+        self._has_left = True
         self._notes.news.set()
         if self._stage >= _Stage.ENDING:
             self._exit_soon()
@@ -247,6 +250,9 @@ class Worker:
             text = f"{text} the items"
         elif stage is _Stage.ENDING:
             self._commands.end_all()
+            if self._has_left:
+                # Only a reader that stalls keeps it.
+                self._exit_soon()
             text = f"sent SIGTERM to {commands(running)}; Ctrl-C sends SIGKILL"
         else:
             self._commands.kill_all()
@@ -256,7 +262,8 @@ class Worker:
             self._notes.line(text, is_error=False)
 
     def _follow_pause(self) -> None:
-        is_paused = self._is_paused or len(self._events) > _UNREAD_MAX
+        is_unread = len(self._events) > _UNREAD_MAX or self._commands.is_full
+        is_paused = self._is_paused or is_unread
         if is_paused is not self._stop.is_paused:
             self._stop.pause(is_paused=is_paused)
 
@@ -319,8 +326,7 @@ class Worker:
         if is_failure:
             progress.vanished += ended.fate is Fate.LOST
             self._notes.failed(event)
-        if len(self._events) > _UNREAD_MAX:
-            self._follow_pause()
+        self._follow_pause()
 
 
 def clean(queues: Sequence[WorkQueue], notes: Notes) -> None:

@@ -129,6 +129,34 @@ def test_a_reader_that_stalls_keeps_nobody_alive(
     assert raw.llen("jobs:processing") == 0
 
 
+def test_a_reader_that_stalls_holds_up_no_time_limit_and_no_other_command(
+    rwq: Rwq, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"flood", b"hang", *(b"%d" % number for number in range(20)))
+    lines = 200_000
+    commands = (
+        f"case $RWQ_ID in flood) seq {lines}; exec sleep 600;; hang) exec sleep 600;; esac; echo x"
+    )
+    worker = rwq.start(
+        *(*DRAIN, "-j", "2", "--max-time", "1s", "--retries", "0"), *script(commands)
+    )
+    assert worker.stderr is not None
+    ends = [next_line(worker.stderr) for _ in range(2)]
+    assert sorted(end.split(b";")[0] for end in ends) == [
+        b"rwq: flood: timed out after 1s",
+        b"rwq: hang: timed out after 1s",
+    ]
+    until(lambda: not raw.exists("jobs:queue", "jobs:processing"))
+    # It is not over before all is read.
+    assert worker.poll() is None
+    out, err = worker.communicate(timeout=TIMEOUT_S)
+    assert (worker.returncode, err) == (3, b"completed 20, buried 2\n")
+    # What was still in the command when it was ended is lost with it.
+    read = [line for line in out.splitlines() if line != b"x"]
+    assert read[:-1] == [b"%d" % number for number in range(1, len(read))]
+    assert out.splitlines().count(b"x") == 20
+
+
 def test_a_server_that_hangs_keeps_no_worker_that_has_nothing(
     rwq: Rwq, start_server: StartServer
 ) -> None:
