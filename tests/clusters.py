@@ -3,10 +3,8 @@
 Each server is started, and ended, by the tests; see `tests.servers` for single ones.
 """
 
-import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,9 +17,15 @@ import pytest
 import redis
 from redis.crc import key_slot
 
-from tests.servers import START_TIMEOUT_S, UNNAMED, _die_with_parent, server_binary
+from tests.driver import until
+from tests.servers import (
+    HOST,
+    START_TIMEOUT_S,
+    PrivateServer,
+    ending_with_block,
+    server_binary,
+)
 
-HOST = "127.0.0.1"
 PORTS = (20_000, 32_768)
 # Hypothesis sets the seed of the shared one.
 RANDOM = SystemRandom()
@@ -50,17 +54,6 @@ def reserved_ports(count: int) -> Iterator[list[int]]:
         yield ports
 
 
-def until(condition: Callable[[], Any], what: str = "it", timeout_s: float = 30.0) -> None:
-    """Wait until something is so; a lost connection means not yet."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        with suppress(redis.RedisError):
-            if condition():
-                return
-        assert time.monotonic() < deadline, f"{what} did not come to be in time"
-        time.sleep(0.01)
-
-
 def _skip_before_7() -> None:
     """Redis 6.2 has no `cluster-port`, and its Sentinels cannot be hurried."""
     version = subprocess.run([server_binary(), "--version"], capture_output=True, check=True).stdout
@@ -69,48 +62,10 @@ def _skip_before_7() -> None:
 
 
 @dataclass
-class TcpServer:
-    """A server that listens on a port; its command line is without the program."""
-
-    port: int
-    folder: Path
-    words: Sequence[str]
-    process: "subprocess.Popen[bytes] | None" = None
-
-    def start(self) -> None:
-        """Start it, or start it again; returns before it answers."""
-        assert self.process is None
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [str(server_binary()), *self.words],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                preexec_fn=_die_with_parent,
-            )
-
-    def kill(self) -> None:
-        """End it at once, as a crash would."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-    def client(self, **options: Any) -> redis.Redis:
-        """A plain client."""
-        return redis.Redis(HOST, self.port, **{**UNNAMED, **options})
-
-    def call(self, *command: Any, **options: Any) -> Any:
-        """Send one command over a connection of its own."""
-        with self.client(**options) as client:
-            return client.execute_command(*command)
-
-
-@dataclass
 class PrivateCluster:
     """A cluster: its primaries, as they were at the start, and then their replicas."""
 
-    nodes: list[TcpServer]
+    nodes: list[PrivateServer]
     ids: list[str]
     ports: list[int]
     moving: "list[Moving]" = field(default_factory=list)
@@ -199,41 +154,40 @@ def running_cluster(
     """
     _skip_before_7()
     count = primaries + replicas
-    reserved = ExitStack()
-    both = reserved.enter_context(reserved_ports(2 * count))
-    ports, buses = both[:count], both[count:]
-    public = [announced(port) for port in ports]
     ids = [f"{number:x}".rjust(40, "0") for number in range(1, count + 1)]
-    root = Path(tempfile.mkdtemp(prefix="rwq-cluster-"))
-    nodes = []
-    try:
-        for number, (port, bus) in enumerate(zip(ports, buses, strict=True)):
-            folder = root / str(number)
-            folder.mkdir()
-            words = [
-                *("--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", ""),
-                *("--appendonly", "yes", "--cluster-enabled", "yes", "--cluster-port", str(bus)),
-                *("--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--daemonize", "no"),
-                *("--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0"),
-                *("--cluster-replica-validity-factor", "0", *options),
-                *("--cluster-announce-port", str(public[number])),
-            ]
-            configuration = "".join(
+    with reserved_ports(2 * count) as both, ending_with_block() as (root, nodes):
+        ports, buses = both[:count], both[count:]
+        public = [announced(port) for port in ports]
+        for number, bus in enumerate(buses):
+            words = (
+                *("--cluster-enabled", "yes", "--cluster-port", str(bus)),
+                *("--cluster-node-timeout", str(NODE_TIMEOUT_MS)),
+                *("--cluster-allow-replica-migration", "no"),
+                *("--cluster-replica-validity-factor", "0"),
+                *("--cluster-announce-port", str(public[number]), *options),
+            )
+            nodes.append(_on_port(root, ports[number], words))
+            lines = (
                 _node_line(other, number, primaries, ids, public, buses) for other in range(count)
             )
-            configuration += f"vars currentEpoch {primaries} lastVoteEpoch 0\n"
-            (folder / "nodes.conf").write_text(configuration)
-            nodes.append(TcpServer(port, folder, words))
+            configuration = f"{''.join(lines)}vars currentEpoch {primaries} lastVoteEpoch 0\n"
+            (nodes[-1].folder / "nodes.conf").write_text(configuration)
         cluster = PrivateCluster(nodes, ids, public)
         for node in nodes:
             node.start()
         until(cluster.is_ok, "the cluster", START_TIMEOUT_S)
         yield cluster
-    finally:
-        for node in nodes:
-            node.kill()
-        reserved.close()
-        shutil.rmtree(root, ignore_errors=True)
+
+
+def _on_port(root: Path, port: int, options: Sequence[str]) -> PrivateServer:
+    """A server with a folder of its own, which replicates without a delay."""
+    folder = root / str(port)
+    folder.mkdir()
+    words = (
+        *("--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", ""),
+        *("--appendonly", "yes", "--repl-diskless-sync-delay", "0", *options),
+    )
+    return PrivateServer(folder, words, port)
 
 
 def _node_line(
@@ -322,8 +276,8 @@ def _text(value: Any) -> str:
 class PrivateSentinels:
     """A primary, as it was at the start, a replica, and three Sentinels that watch them."""
 
-    servers: list[TcpServer]
-    sentinels: list[TcpServer]
+    servers: list[PrivateServer]
+    sentinels: list[PrivateServer]
 
     SERVICE = "main"
 
@@ -337,7 +291,7 @@ class PrivateSentinels:
         """The URL, without credentials."""
         return f"redis+sentinel://{self.hosts}/{self.SERVICE}/0"
 
-    def primary(self) -> TcpServer:
+    def primary(self) -> PrivateServer:
         """The server that is a primary and answers."""
         for server in self.servers:
             with suppress(redis.RedisError):
@@ -400,26 +354,20 @@ class PrivateSentinels:
 
 def _primary_and_replica(
     root: Path, ports: Sequence[int], public: Sequence[int], options: Sequence[str] = ()
-) -> Iterator[TcpServer]:
+) -> Iterator[PrivateServer]:
     for number, port in enumerate(ports):
-        folder = root / str(number)
-        folder.mkdir()
         follows = ("--replicaof", f"{HOST} {ports[0]}") if number else ()
-        words = (
-            *("--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", ""),
-            *("--appendonly", "yes", "--daemonize", "no", "--repl-diskless-sync-delay", "0"),
-            *("--replica-announce-port", str(public[number]), *follows, *options),
-        )
-        yield TcpServer(port, folder, words)
+        announced = ("--replica-announce-port", str(public[number]))
+        yield _on_port(root, port, (*announced, *follows, *options))
 
 
 @dataclass
 class PrivatePair:
     """A primary and its replica, in this order."""
 
-    servers: list[TcpServer]
+    servers: list[PrivateServer]
 
-    def fail_over(self) -> TcpServer:
+    def fail_over(self) -> PrivateServer:
         """Have them change places, as for maintenance; returns the new primary."""
         old, new = self.servers
         until(lambda: new.call("ROLE")[3] == b"connected", "the replica")
@@ -432,20 +380,12 @@ class PrivatePair:
 @contextmanager
 def running_pair() -> Iterator[PrivatePair]:
     """A primary and its replica while the block runs."""
-    reserved = ExitStack()
-    ports = reserved.enter_context(reserved_ports(2))
-    root = Path(tempfile.mkdtemp(prefix="rwq-pair-"))
-    servers = list(_primary_and_replica(root, ports, ports))
-    try:
+    with reserved_ports(2) as ports, ending_with_block() as (root, servers):
+        servers += _primary_and_replica(root, ports, ports)
         for server in servers:
             server.start()
         until(lambda: servers[1].call("ROLE")[3] == b"connected", "the replica", START_TIMEOUT_S)
-        yield PrivatePair(servers)
-    finally:
-        for server in servers:
-            server.kill()
-        reserved.close()
-        shutil.rmtree(root, ignore_errors=True)
+        yield PrivatePair([*servers])
 
 
 @contextmanager
@@ -457,36 +397,25 @@ def running_sentinels(
     """A primary, a replica and three Sentinels while the block runs, as `running_cluster`."""
     _skip_before_7()
     service = PrivateSentinels.SERVICE
-    reserved = ExitStack()
-    ports = reserved.enter_context(reserved_ports(5))
-    public = [announced(port) for port in ports[:2]]
-    root = Path(tempfile.mkdtemp(prefix="rwq-sentinel-"))
-    servers: list[TcpServer] = []
-    sentinels: list[TcpServer] = []
-    try:
+    with reserved_ports(5) as ports, ending_with_block() as (root, servers):
+        public = [announced(port) for port in ports[:2]]
         servers += _primary_and_replica(root, ports[:2], public, options)
         for port in ports[2:]:
             folder = root / str(port)
             folder.mkdir()
             lines = (
-                f"port {port}",
-                f"bind {HOST}",
-                f"dir {folder}",
+                *(f"port {port}", f"bind {HOST}", f"dir {folder}"),
                 f"sentinel monitor {service} {HOST} {public[0]} 2",
                 f"sentinel down-after-milliseconds {service} {NODE_TIMEOUT_MS}",
                 f"sentinel failover-timeout {service} 3000",
                 *sentinel_lines,
             )
             (folder / "sentinel.conf").write_text("\n".join(lines) + "\n")
-            sentinels.append(TcpServer(port, folder, (str(folder / "sentinel.conf"), "--sentinel")))
-        for server in (*servers, *sentinels):
+            words = (str(folder / "sentinel.conf"), "--sentinel")
+            servers.append(PrivateServer(folder, words, port))
+        for server in servers:
             server.start()
-        private = PrivateSentinels(servers, sentinels)
+        private = PrivateSentinels(servers[:2], servers[2:])
         until(private.hurry, "the Sentinels", START_TIMEOUT_S)
         until(private.is_ready, "the replica", START_TIMEOUT_S)
         yield private
-    finally:
-        for server in (*servers, *sentinels):
-            server.kill()
-        reserved.close()
-        shutil.rmtree(root, ignore_errors=True)

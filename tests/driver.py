@@ -6,7 +6,7 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
+import redis
 
 from rwq_cli.cli.program import run
 from rwq_cli.environment import Environment
@@ -263,11 +264,14 @@ def next_line(stream: Any, timeout_s: float = TIMEOUT_S) -> bytes:
     return line
 
 
-def until(condition: Any, timeout_s: float = TIMEOUT_S) -> None:
-    """Wait until something is so."""
+def until(condition: Callable[[], Any], what: str = "it", timeout_s: float = TIMEOUT_S) -> None:
+    """Wait until something is so; a lost connection means not yet."""
     deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to be in time"
+    while True:
+        with suppress(redis.RedisError):
+            if condition():
+                return
+        assert time.monotonic() < deadline, f"{what} did not come to be in time"
         time.sleep(0.005)
 
 

@@ -1,7 +1,7 @@
 """Private servers for the tests: on a unix socket of their own, without persistence, never shared.
 
-No test ever speaks to a server that this module did not start: there is no default address, and
-no server here listens on a port.
+No test ever speaks to a server that this module did not start: there is no default address. Those
+of `tests.clusters` listen on ports.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any
 import redis
 
 START_TIMEOUT_S = 30.0
+HOST = "127.0.0.1"
 
 # Plain clients do not tell the server their library: redis-py would read its version from disk for
 # each, which took two thirds of a new client's time. Before redis-py 7.2 the option had two names.
@@ -57,26 +58,71 @@ def server_binary() -> Path:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class PrivateServer:
-    """A running server on a unix socket."""
+    """A server on a unix socket in its folder, or on a port; `words` are its command line."""
 
-    socket: Path
-    process: "subprocess.Popen[bytes]"
+    folder: Path
+    words: Sequence[str]
+    port: int = 0
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def socket(self) -> Path:
+        """Its unix socket."""
+        return self.folder / "socket"
 
     @property
     def url(self) -> str:
-        """Its URL, without credentials."""
+        """Its URL on the socket, without credentials."""
         return f"unix://{self.socket}"
 
-    def client(self, **options: object) -> redis.Redis:
-        """A plain client; `options` go to redis-py, for instance `password`."""
-        return redis.Redis(unix_socket_path=str(self.socket), **{**UNNAMED, **options})
+    def start(self) -> None:
+        """Start it, or start it again; returns before it answers."""
+        assert self.process is None
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [str(server_binary()), *self.words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=_die_with_parent,
+            )
 
     def kill(self) -> None:
         """End it at once, as a crash would."""
-        self.process.kill()
-        self.process.wait()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def client(self, **options: Any) -> redis.Redis:
+        """A plain client; `options` go to redis-py, for instance `password`."""
+        place = (
+            {"host": HOST, "port": self.port}
+            if self.port
+            else {"unix_socket_path": str(self.socket)}
+        )
+        return redis.Redis(**place, **{**UNNAMED, **options})
+
+    def call(self, *command: Any, **options: Any) -> Any:
+        """Send one command over a connection of its own."""
+        with self.client(**options) as client:
+            return client.execute_command(*command)
+
+
+@contextmanager
+def ending_with_block() -> Iterator[tuple[Path, list[PrivateServer]]]:
+    """A folder, and a list for servers: all of it ends with the block."""
+    # Not pytest's own temporary folder: the path of a unix socket has about 100 bytes at most.
+    folder = Path(tempfile.mkdtemp(prefix="rwq-test-"))
+    servers: list[PrivateServer] = []
+    try:
+        yield folder, servers
+    finally:
+        for server in servers:
+            server.kill()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -85,46 +131,29 @@ def running_server(*options: str, password: str | None = None) -> Iterator[Priva
 
     The password is what the options set as the default user's, to see whether it is up.
     """
-    binary = server_binary()
-    # Not pytest's own temporary folder: the path of a unix socket has about 100 bytes at most.
-    folder = Path(tempfile.mkdtemp(prefix="rwq-test-"))
-    folder.chmod(0o700)
-    log = folder / "log"
-    process = None
-    try:
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [
-                    *(str(binary), "--port", "0", "--save", "", "--appendonly", "no"),
-                    *("--dir", str(folder), "--unixsocket", str(folder / "socket")),
-                    *("--unixsocketperm", "700", "--daemonize", "no", *options),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                preexec_fn=_die_with_parent,
-            )
-        server = PrivateServer(folder / "socket", process)
-        _wait_until_up(server, log, password)
+    with ending_with_block() as (folder, servers):
+        words = (
+            *("--port", "0", "--save", "", "--appendonly", "no", "--dir", str(folder)),
+            *("--unixsocket", str(folder / "socket"), "--unixsocketperm", "700", *options),
+        )
+        server = PrivateServer(folder, words)
+        servers.append(server)
+        server.start()
+        _wait_until_up(server, password)
         yield server
-    finally:
-        if process is not None:
-            # At once: it has nothing to save.
-            process.kill()
-            process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait_until_up(server: PrivateServer, log: Path, password: str | None) -> None:
+def _wait_until_up(server: PrivateServer, password: str | None) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
-    with server.client(password=password) as client:
-        while True:
-            with suppress(redis.ConnectionError):
-                client.ping()
-                return
-            if server.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the server did not start: {log.read_text(errors='replace')}")
-            time.sleep(0.005)
+    while True:
+        with suppress(redis.ConnectionError):
+            server.call("PING", password=password)
+            return
+        assert server.process is not None
+        if server.process.poll() is not None or time.monotonic() > deadline:
+            log = (server.folder / "log").read_text(errors="replace")
+            raise RuntimeError(f"the server did not start: {log}")
+        time.sleep(0.005)
 
 
 def _die_with_parent() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect
-from tests.clusters import PrivateCluster, PrivateSentinels, running_sentinels, until
-from tests.driver import Rwq
+from tests.clusters import PrivateCluster, PrivateSentinels, running_sentinels
+from tests.driver import Rwq, until
 
 QUEUE = "{jobs}"
 # How a long wait is told.

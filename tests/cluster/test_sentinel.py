@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rwq_cli.core import Server, WorkQueue, connect
-from tests.clusters import PrivateSentinels, until
-from tests.driver import Rwq
+from tests.clusters import PrivateSentinels
+from tests.driver import Rwq, until
 
 
 def test_commands_run_on_the_primary(srwq: Rwq, sentinels: PrivateSentinels) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clusters import HOST, Moving, PrivateCluster, running_cluster, running_sentinels
+from tests.clusters import Moving, PrivateCluster, running_cluster, running_sentinels
 from tests.driver import Result, Rwq
+from tests.servers import HOST
 from tests.tls import TlsFronts
 
 # What the README says that a user needs.

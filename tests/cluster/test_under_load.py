@@ -11,7 +11,8 @@ import pytest
 
 from rwq_cli.core import NewItem, Server, ServerError, Status, WorkQueue, connect
 from tests.cluster.conftest import QUEUE
-from tests.clusters import Moving, PrivateCluster, until
+from tests.clusters import Moving, PrivateCluster
+from tests.driver import until
 from tests.long import usual
 
 PROGRAMS = 4

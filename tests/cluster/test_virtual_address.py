@@ -13,8 +13,8 @@ from threading import Event, Thread
 
 import pytest
 
-from tests.clusters import PrivatePair, running_pair, until
-from tests.driver import Rwq
+from tests.clusters import PrivatePair, running_pair
+from tests.driver import Rwq, until
 from tests.long import IS_LONG
 from tests.proxies import VirtualAddress
 

@@ -3,7 +3,6 @@
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -233,15 +232,10 @@ def test_a_server_that_goes_and_comes_back_is_waited_for(
         raw.lpush("jobs:queue", "a", "b", "c")
     terminal = on_terminal("--every", "100ms", RWQ_URL=server.url)
     until_drawn(terminal)
-    arguments: list[str] = server.process.args  # type: ignore[assignment]
     server.kill()
     terminal.until_shown(b"trying again: ")
-    again = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
-    try:
-        terminal.until(lambda: b"every 0.1s" in terminal.written.rpartition(b"trying")[2])
-    finally:
-        again.kill()
-        again.wait()
+    server.start()
+    terminal.until(lambda: b"every 0.1s" in terminal.written.rpartition(b"trying")[2])
     terminal.child.send(b"q")
     assert terminal.end() == 0, terminal.written[-300:]
     assert is_as_before(terminal)
