@@ -28,11 +28,12 @@ def _take_terminal() -> None:
     fcntl.ioctl(2, termios.TIOCSCTTY, 0)
 
 
-def write_program(path: Path) -> None:
-    """Write a program that scripts run as `rwq`."""
-    lines = (
-        *(f"#!{sys.executable}", "import sys", f"sys.path.insert(0, {str(ROOT)!r})"),
-        *("from rwq_cli.__main__ import main", "main()", ""),
-    )
+def write_program(path: Path, *, before: str | None = None) -> None:
+    """Write a program that scripts run as `rwq`; `before`, as in `module:function`, comes first."""
+    lines = [f"#!{sys.executable}", "import sys", f"sys.path.insert(0, {str(ROOT)!r})"]
+    if before is not None:
+        module, _, function = before.partition(":")
+        lines += [f"from {module} import {function}", f"{function}()"]
+    lines += ["from rwq_cli.__main__ import main", "main()", ""]
     path.write_text("\n".join(lines))
     path.chmod(0o755)

@@ -15,9 +15,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.docs.names import CLIENT, HOSTS
+from tests import processes
+from tests.docs.names import HOSTS
 from tests.docs.pages import ROOT
-from tests.driver import TIMEOUT_S, until
+from tests.driver import TIMEOUT_S
 from tests.servers import running_server, server_binary
 from tests.terminal import new_terminal, watched
 
@@ -119,15 +120,10 @@ class Interpreter:
     def close(self) -> None:
         """End it, and what it started in the background."""
         os.close(self._writes)
-        _end(self._process)
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
         self._terminal.child.close()
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a process and all in its session."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 class Machine:
@@ -173,17 +169,7 @@ def machine(hosts: set[str]) -> Iterator[Machine]:
             "PYTHONPATH": str(ROOT),
             HOSTS: json.dumps({name: str(server.socket) for name, server in servers.items()}),
         }
-        program = CLIENT.format(python=sys.executable, path=str(place / "rwq"))
-        _program(programs / "rwq", program)
-        server = subprocess.Popen(
-            [sys.executable, "-m", "tests.docs.names", str(place / "rwq")],
-            env=variables,
-            cwd=home,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        stack.callback(_end, server)
-        until((place / "rwq").exists)
+        processes.write_program(programs / "rwq", before="tests.docs.names:use")
         for name in ("valkey-cli", "redis-cli"):
             program = server_binary().with_name(name)
             found = str(program) if program.exists() else shutil.which(name)
