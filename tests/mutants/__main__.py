@@ -7,13 +7,16 @@ code any more or the suite does not end without one, 130 after Ctrl-C.
 """
 
 import argparse
+import json
 import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import chain
+from pathlib import Path
 
 from tests.mutants.faults import FAULTS, Fault
 from tests.mutants.running import FAST, REST, DoesNotEnd, Trees, Verdict, parts_of
@@ -31,6 +34,8 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     how.add_argument("--all", action="store_true", help="run the whole suite for each fault")
     how.add_argument("--fast", action="store_true", help="run the fast sets only")
     how.add_argument("--list", action="store_true", help="say what each fault breaks, and end")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="add the results to those there")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there")
     options = parser.parse_args(words)
     if unknown := options.names - _BY_NAME.keys():
         parser.error(f"no fault is named {', '.join(unknown)}; --list names them")
@@ -56,7 +61,7 @@ def _run(faults: Sequence[Fault], options: argparse.Namespace, verdicts: Verdict
             runs = {pool.submit(trees.run, *each): each[0].name for each in wanted}
             for done in as_completed(runs):
                 verdicts[runs[done]].add(done.result())
-                print(_line(runs[done], verdicts[runs[done]]), flush=True)
+                print(*_lines({runs[done]: verdicts[runs[done]]}), flush=True)
     finally:
         trees.close()
         pool.shutdown(cancel_futures=True)
@@ -69,11 +74,16 @@ def _short(file: str) -> str:
     return file.removeprefix("tests/").removesuffix(".py")
 
 
-def _line(name: str, verdict: Verdict) -> str:
+def _row(name: str, verdict: Verdict) -> tuple[str, str, str, str]:
     files = ", ".join(f"{_short(file)} {n}" for file, n in verdict.found.most_common())
     if verdict.hangs_in:
         files = f"HANGS in {verdict.hangs_in}; {files}"
-    return f"{name:<44} {verdict.found.total():>5} {verdict.seconds:>4.0f}s  {files or 'NOTHING'}"
+    return name, files or "NOTHING", str(verdict.found.total()), f"{verdict.seconds:.0f}"
+
+
+def _lines(verdicts: Mapping[str, Verdict]) -> list[str]:
+    rows = (_row(*each) for each in verdicts.items())
+    return [f"{name:<44} {cells:>5} {seconds:>4}s  {files}" for name, files, cells, seconds in rows]
 
 
 def _conclusions(verdicts: Mapping[str, Verdict]) -> list[str]:
@@ -97,6 +107,15 @@ def _conclusions(verdicts: Mapping[str, Verdict]) -> list[str]:
     return said
 
 
+def _markdown(verdicts: Mapping[str, Verdict]) -> str:
+    head = ("fault", "found by, with how many cells", "cells", "s")
+    rows = [head, ("---", "---", "--:", "--:"), *(_row(*each) for each in verdicts.items())]
+    table = [f"| {' | '.join(row)} |" for row in rows]
+    about = f"{len(verdicts)} faults, each alone; made by `python -m tests.mutants`."
+    bullets = [f"- {line}" for line in _conclusions(verdicts)]
+    return "\n".join(["# What finds which fault", "", about, "", *table, "", *bullets, ""])
+
+
 def _main(words: Sequence[str]) -> int:
     options = _arguments(words)
     faults = [_BY_NAME[name] for name in dict.fromkeys(options.names)] or list(FAULTS)
@@ -112,8 +131,15 @@ def _main(words: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     is_bad = any(not each.found or each.hangs_in for each in verdicts.values())
-    lines = [_line(*each) for each in verdicts.items()]
-    print("", *lines, "", *_conclusions(verdicts), sep="\n")
+    if options.json:
+        known = json.loads(options.json.read_text()) if options.json.exists() else {}
+        known |= {name: vars(verdict) for name, verdict in verdicts.items()}
+        options.json.write_text(json.dumps(known, indent=1) + "\n")
+        known = {name: known[name] for name in _BY_NAME if name in known}
+        verdicts = {n: Verdict(**{**v, "found": Counter(v["found"])}) for n, v in known.items()}
+    if options.markdown:
+        options.markdown.write_text(_markdown(verdicts))
+    print("", *_lines(verdicts), "", *_conclusions(verdicts), sep="\n")
     print(f"{len(faults)} faults: {time.monotonic() - began_s:.0f} s, {options.j} at once")
     return int(is_bad)
 
