@@ -52,7 +52,6 @@ def top(
     if no_color is not None:
         os.environ["NO_COLOR"] = no_color
 
-    guard.leave = live.leave_on_signal
     settings.environment.note_above = session.note
     try:
         with guard:

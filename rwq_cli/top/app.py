@@ -15,29 +15,23 @@ class TopApp(App[None]):
     """`rwq top`, on a terminal that `guard` restores; `failure` is the error that ended it."""
 
     ENABLE_COMMAND_PALETTE = False
-    TITLE = "rwq top"
     # The terminal's own colours, whatever its theme.
     CSS = """
     * { scrollbar-background: ansi_default; scrollbar-color: ansi_bright_black; }
-    Screen { background: ansi_default; color: ansi_default; overflow: hidden; }
+    Screen { overflow: hidden; }
     Static { text-wrap: nowrap; text-overflow: ellipsis; }
     .wrapped, #question, HelpScreen Static { text-wrap: wrap; text-overflow: fold; }
     Listing { height: 1fr; }
-    VerticalScroll { scrollbar-size-vertical: 1; background: ansi_default; }
-    Input, Input:focus {
-        border: none; height: 1; padding: 0; background: ansi_default; color: ansi_default;
-    }
+    VerticalScroll { scrollbar-size-vertical: 1; }
+    Input, Input:focus { border: none; height: 1; padding: 0; }
     Footer, FooterKey, FooterKey .footer-key--key, FooterKey .footer-key--description {
         color: ansi_default; background: ansi_default; text-style: dim;
     }
     FooterKey .footer-key--key { text-style: bold; }
-    Footer.-compact FooterKey { margin-right: 2; }
-    HelpScreen { background: ansi_default; }
     CommandScreen { background: transparent; align: left bottom; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", show=False),
-        Binding("ctrl+q", "quit", show=False, priority=True),
         Binding("ctrl+c", "interrupt", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False, priority=True),
     ]
@@ -47,11 +41,12 @@ class TopApp(App[None]):
         self.session = session
         self.failure: BaseException | None = None
         self._guard = guard
-        self._own_loop: asyncio.AbstractEventLoop | None = None
 
     def on_mount(self) -> None:
-        self._own_loop = asyncio.get_running_loop()
         if self._guard is not None:
+            # A signal's handler runs between any two steps.
+            call = asyncio.get_running_loop().call_soon_threadsafe
+            self._guard.leave = lambda: call(self.exit)
             note = self._guard.note_drawn
             self.app_suspend_signal.subscribe(self, lambda _: note(is_drawn=False), immediate=True)
             self.app_resume_signal.subscribe(self, lambda _: note(is_drawn=True), immediate=True)
@@ -78,11 +73,6 @@ class TopApp(App[None]):
         self.session.is_frozen = not self.session.is_frozen
         self.session.read_soon()
         self._redraw()
-
-    def leave_on_signal(self) -> None:
-        """Leave; for a signal's handler, which runs between any two steps."""
-        if self._own_loop is not None:
-            self._own_loop.call_soon_threadsafe(self.exit)
 
     def action_interrupt(self) -> None:
         self.failure = KeyboardInterrupt()

@@ -178,7 +178,8 @@ class LiveScreen(Screen[None]):
                     self.session.run(action, options)
                 self.session.read_soon()
 
-        if action.runs_at_once:
+        # They change nothing, or show first what they change.
+        if verb in ("doctor", "edit"):
             run(())
         else:
             self.app.push_screen(CommandScreen(self.session.run, action), run)

@@ -207,14 +207,13 @@ class Session:
 
 def _server_parts(settings: Settings, connection: Connection) -> list[Piece]:
     """The server in the colour of its context, and where it is."""
-    context, is_named = settings.protecting_context, settings.server.context is not None
-    label = settings.server_label
-    if context is not None and not is_named:
-        label += f" (context {escaped_text(context.name)})"
+    context = settings.protecting_context
     style = f"bold {context.color}" if context is not None and context.color else "bold"
-    parts: list[Piece] = [(label, style)]
-    if is_named:
+    parts: list[Piece] = [(settings.server_label, style)]
+    if settings.server.context is not None:
         parts.append((escaped_text(connection.name), None))
+    elif context is not None:
+        parts.append((f"context {escaped_text(context.name)}", style))
     return [*parts, *[("read-only", None)] * settings.is_read_only]
 
 
@@ -224,15 +223,11 @@ class QueueDetail(NamedTuple):
 
     counts: Counts
     which: str
+    total: int
     items: list[Item]
     columns: Iterable[Field[Item]]
     buried: list[Item]
     is_long: bool
-
-    @property
-    def total(self) -> int:
-        total: int = getattr(self.counts, "processing" if self.which == "leases" else self.which)
-        return total
 
 
 def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
@@ -247,4 +242,5 @@ def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
     now_ms = queue.now_ms()
     buried = queue.items(LISTS["buried"], limit=_REASONS_READ, bare=True) if counts.buried else ()
     columns = columns_for(which, lambda: now_ms)
-    return QueueDetail(counts, which, items, columns, list(buried), is_long)
+    total = counts.processing if which == "leases" else getattr(counts, which)
+    return QueueDetail(counts, which, total, items, columns, list(buried), is_long)

@@ -104,12 +104,10 @@ class TerminalGuard:
 class Action(NamedTuple):
     """A command for a queue, or for one of its items, with options that the user may change."""
 
-    # One that runs at once changes nothing, or shows first what it changes.
     verb: str
     queue: bytes
     item_id: bytes | None = None
     options: str = ""
-    runs_at_once: bool = False
 
     def line(self, lines: CommandLines, options: str = "") -> str:
         verb = f"{self.verb} {options}".rstrip()
@@ -143,12 +141,12 @@ def item_action(verb: str, item: Item) -> Action:
     # A given reason would replace that of a buried item.
     if verb == "bury" and item.buried_ms is None:
         options.append(_REASON)
-    return Action(verb, item.queue, item.item_id, " ".join(options), runs_at_once=verb == "edit")
+    return Action(verb, item.queue, item.item_id, " ".join(options))
 
 
 def queue_action(verb: str, queue: bytes) -> Action | None:
     options = _QUEUE_OPTIONS.get(verb)
-    return None if options is None else Action(verb, queue, None, options, verb == "doctor")
+    return None if options is None else Action(verb, queue, None, options)
 
 
 class Runner:

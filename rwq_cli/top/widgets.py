@@ -109,14 +109,11 @@ _HELP = (
     ("d", "rwq doctor, of the queue"),
     ("Ctrl-Z", "to the background; fg returns"),
     ("q", "leave"),
-    ("Commands", "are shown before they run, and ask what they always ask"),
     ("RUNNING", "in processing, and not known to be abandoned"),
     ("ABANDONED", "of a long list, those that a tick has time to count; rwq stats counts all"),
     ("IN/S LEFT/S", "added or returned, and gone or returned, over the last samples"),
     ("", "≥ and -: there was more, or nothing to see: workers were faster than the samples"),
     ("NEXT AGE", "how long ago the next item was last used, which is about when it was added"),
-    ("EMPTY IN", "when nothing waits any more, at the present rate"),
-    ("HISTORY", "how many items waited in the last samples"),
 )
 
 
