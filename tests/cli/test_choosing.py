@@ -51,34 +51,6 @@ def test_without_ids_or_options_it_is_an_error(rwq: Rwq, filled: Foreign) -> Non
     assert sorted(contents(filled.raw)) == sorted(before)
 
 
-def test_ids_exclude_options_that_select(rwq: Rwq) -> None:
-    for line, option in {
-        "touch w1 --state leased": "--state",
-        "release - --match x": "--match",
-        "complete w1 w2 --match= --id-glob *": "--match",
-        "bury - --where a=1": "--where",
-        "kick w1 w2 --id-glob *": "--id-glob",
-        "complete w1 --older-than 1h": "--older-than",
-        "release w1 -n 0": "-n",
-        "touch - --all": "--all",
-    }.items():
-        assert rwq(*line.split(), stdin=b"w1\n").as_tuple() == (
-            2,
-            "",
-            f"rwq: error: IDs and {option} cannot be used together; give IDs, or choose items by "
-            "options\n",
-        )
-
-
-def test_a_state_that_a_verb_does_not_apply_to_is_an_error(rwq: Rwq) -> None:
-    assert rwq("touch", "--state", "waiting").as_tuple() == (
-        2,
-        "",
-        "rwq: error: this command does not apply to waiting items; --state is one of leased, held, "
-        "unlisted\n",
-    )
-
-
 @pytest.mark.usefixtures("filled")
 def test_options_select_these_items(rwq: Rwq) -> None:
     expected = {

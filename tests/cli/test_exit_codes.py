@@ -8,6 +8,7 @@ import re
 import pytest
 
 import rwq_cli
+from rwq_cli.core import Code
 from rwq_cli.core.errors import RwqError
 from rwq_cli.exit_codes import ExitStatus, exit_status_of
 from tests.all_commands import all_commands
@@ -23,6 +24,133 @@ TESTED_ELSEWHERE = {
 }
 # The lines of these have failures or findings, or read something.
 NOT_0 = {"touch", "diff", "doctor", "import", "undo"} | TESTED_ELSEWHERE
+# Where it is said here, the error begins with this.
+USAGE = {
+    **dict.fromkeys(
+        (
+            "",
+            "add x --nothing",
+            "add x --format what",
+            "add -f / x",
+            "add -f /etc/passwd -f nowhere",
+            "add x x --id a",
+            "add x --at 8:00",
+            "add x --delay -5m",
+            "add x --reconnect 1m",
+            "lease --for x",
+            "lease --for 99999999999999999999",
+            "lease -n 0",
+            "lease --id w1 -n 1",
+            "lease --id w1 --wait",
+            "release a1 --front --delay 1h",
+            "release a1 --delay 0.0001",
+            "bury l1 --force",
+            "ls a b",
+            "ls buried --deep",
+            "ls -n -1",
+            "ls --match [",
+            "ls --older-than soon",
+            "ls --password-file nowhere",
+            "ls --tls-insecure",
+            "ls -u http://host",
+            "ls -u redis+sentinel://127.0.0.1:1",
+            "result",
+            "leases -n x",
+            "rm",
+            "rm --all w1",
+            "rm --where a=>3 --yes",
+            "edit w1 -f /nowhere/file",
+            "edit w1 w2",
+            "edit w1 --lines",
+            "edit w1 --run cat -f -",
+            "edit -",
+            "edit --run cat",
+            "edit --where n=1",
+            "mv --yes w1",
+            "purge w1",
+            "diff jobs",
+            "undo /nowhere/file",
+            "export w1 --all",
+            "import",
+            "show",
+            "stats --fast --deep",
+            "queues a b",
+            "work",
+            "wait --below 1 --id a",
+            "clean light --grace x",
+            "clean light --deep-every 6h",
+            "clean light --notify",
+            "clean light --every 0",
+            "clean light --every 1s --listen ::1:9113",
+            "clean light --every 1s --listen 192.0.2.1:1",
+            "clean deep extra",
+            "doctor --dry-run",
+            "completion nothing",
+            "ls --fields .a..b",
+            "stats --fields .a",
+            "leases --state waiting",
+            "leases --mine --holder *",
+            "nothing",
+            "-o",
+        ),
+        "",
+    ),
+    "top": "top needs a terminal for stdin, stdout and stderr; use rwq queues --watch 2s\n",
+    **{
+        f"ls {word}": f"invalid value for '[WHICH]': '{word}' is not one of 'waiting', "
+        "'processing', 'leased', 'held', 'abandoned', 'orphaned', 'delayed', 'due', 'buried', "
+        f"'all'; did you mean: rwq ls {meant}\n"
+        for word, meant in (("wating", "waiting"), ("jobs", "-q jobs"))
+    },
+    "show -dash": "no such option: -d; for an ID that begins with -: rwq show -- -dash\n",
+    "show --an-id": "no such option: --an-id; for an ID that begins with -: rwq show -- --an-id\n",
+    "stats -dash": "no such option: -d; see rwq stats --help\n",
+    "-q jobs": "rwq needs a command; see rwq --help\n",
+    **dict.fromkeys(
+        ("clean", "clean -q jobs"),
+        "clean needs a command: light or deep; see rwq clean --help\n",
+    ),
+    "help state": "no command or topic 'state'; try rwq help states\n",
+    "help receipts": "no command or topic 'receipts'; try rwq help recipes\n",
+    "help recipes x": "recipes is a topic, not a group; leave out x\n",
+    "help ls x": "rwq ls has no command 'x'; see rwq ls --help\n",
+    "help xyzzy": "no such command 'xyzzy'; see rwq --help\n",
+    "touch --state waiting": "this command does not apply to waiting items; --state is one of "
+    "leased, held, unlisted\n",
+    "doctor --only ghost,gohst": f"no such finding: 'gohst'; known findings: {', '.join(Code)}\n",
+    **dict.fromkeys(
+        (
+            "ls --by colour",
+            "undo --list --sort colour",
+            "undo --prune --older-than 1d --fields state,colour",
+            "work --dry-run --sort colour -- true",
+        ),
+        "no field 'colour'; ",
+    ),
+    "ls --fields ,": "--fields names no field; ",
+    "leases --by lease": "lease has several fields; use lease_holder or lease_ttl_ms\n",
+    **dict.fromkeys(
+        (
+            "complete a --by id",
+            "undo --prune --older-than 1d --sort state",
+            "clean light --every 1s --reverse",
+        ),
+        "--sort, --reverse and --by work only for listings; ",
+    ),
+    **{
+        line: f"IDs and {option} cannot be used together; give IDs, or choose items by options\n"
+        for line, option in {
+            "touch w1 --state leased": "--state",
+            "release - --match x < w1": "--match",
+            "complete w1 w2 --match= --id-glob *": "--match",
+            "bury - --where a=1 < w1": "--where",
+            "kick w1 w2 --id-glob *": "--id-glob",
+            "complete w1 --older-than 1h": "--older-than",
+            "release w1 -n 0": "-n",
+            "touch - --all < w1": "--all",
+        }.items()
+    },
+}
 # Command lines on the queue of `fill`.
 # What stands before a `;` runs first, what stands after a `<` is stdin.
 CODES: dict[ExitStatus, tuple[str, ...]] = {
@@ -67,77 +195,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "mv --to other --yes gone",
         "doctor --grace 0",
     ),
-    ExitStatus.USAGE: (
-        "",
-        "add x --nothing",
-        "add x --format what",
-        "add -f / x",
-        "add -f /etc/passwd -f nowhere",
-        "add x x --id a",
-        "add x --at 8:00",
-        "add x --delay -5m",
-        "add x --reconnect 1m",
-        "lease --for x",
-        "lease --for 99999999999999999999",
-        "lease -n 0",
-        "lease --id w1 -n 1",
-        "lease --id w1 --wait",
-        "complete",
-        "touch",
-        "release",
-        "release a1 --front --delay 1h",
-        "release a1 --delay 0.0001",
-        "bury",
-        "bury l1 --force",
-        "kick",
-        "ls nothing",
-        "ls a b",
-        "ls buried --deep",
-        "ls -n -1",
-        "ls --match [",
-        "ls --older-than soon",
-        "ls --password-file nowhere",
-        "ls --tls-insecure",
-        "ls -u http://host",
-        "ls -u redis+sentinel://127.0.0.1:1",
-        "complete w1 --all",
-        "result",
-        "leases -n x",
-        "rm",
-        "rm --all w1",
-        "rm --where a=>3 --yes",
-        "edit w1 -f /nowhere/file",
-        "edit w1 w2",
-        "edit w1 --lines",
-        "edit w1 --run cat -f -",
-        "edit -",
-        "edit --run cat",
-        "edit --where n=1",
-        "mv --yes w1",
-        "purge w1",
-        "diff jobs",
-        "undo /nowhere/file",
-        "export w1 --all",
-        "import",
-        "show",
-        "stats --fast --deep",
-        "queues a b",
-        "work",
-        "wait --below 1 --id a",
-        "clean",
-        "clean light --grace x",
-        "clean light --deep-every 6h",
-        "clean light --notify",
-        "clean light --every 0",
-        "clean light --every 1s --listen ::1:9113",
-        "clean light --every 1s --listen 192.0.2.1:1",
-        "clean deep extra",
-        "doctor --dry-run",
-        "completion nothing",
-        "help nothing",
-        "nothing",
-        "-o",
-    ),
+    ExitStatus.USAGE: tuple(USAGE),
     ExitStatus.PARTIAL: (
         "work --drain --retries 0 -- false",
         'add --format jsonl < {"data": 1}\nx\n',
@@ -194,6 +252,8 @@ def test_each_command_line_ends_with_its_code(
         if status in (ExitStatus.NO, ExitStatus.USAGE):
             assert contents(foreign.raw) == keys, text
         if status is ExitStatus.USAGE and line not in ("", "-o"):
+            assert result.text == "", text
+            assert result.notes.startswith(f"rwq: error: {USAGE[text]}"), text
             assert re.fullmatch(r"rwq: error: .*[^.]; .*\S.*\n", result.notes), text
             record = json.loads(rwq("-o", "json", *line.split(), stdin=given).err)
             assert record.keys() >= {"error", "code", "hint"}, text

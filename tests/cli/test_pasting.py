@@ -2,6 +2,8 @@
 
 import pytest
 
+from rwq_cli.core.server.address import Server, connect
+from rwq_cli.views.command_lines import redis_cli
 from tests.conftest import Foreign
 from tests.driver import Rwq, configure
 from tests.servers import PrivateServer
@@ -73,3 +75,18 @@ def test_a_context_is_named(rwq: Rwq, server: PrivateServer) -> None:
         ("rm a --yes", "removed 1 (jobs on prod); undo file "),
     ):
         assert summary in rwq(*line.split(), "-c", "prod", variables=ENVIRONMENT).notes
+
+
+@pytest.mark.parametrize(
+    ("url", "command"),
+    [
+        ("redis://db1", "redis-cli -h db1 -p 6379"),
+        ("redis://ops:hunter2@db1:7000/2", "redis-cli -h db1 -p 7000 -n 2"),
+        ("rediss://db1/0", "redis-cli -h db1 -p 6379 --tls"),
+        ("redis://[::1]:7000", "redis-cli -h ::1 -p 7000"),
+        ("unix:///run/redis.sock", "redis-cli -s /run/redis.sock"),
+        ("unix:///run/my%20redis.sock?db=1", "redis-cli -s '/run/my redis.sock' -n 1"),
+    ],
+)
+def test_redis_cli_is_sent_to_the_same_server(url: str, command: str) -> None:
+    assert redis_cli(connect(Server(url)).address) == command

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from tests.driver import Rwq
-from tests.proxies import answering
 
 
 @pytest.fixture(autouse=True)
@@ -79,15 +78,3 @@ def test_what_cannot_even_start_is_not_taken_for_an_answer(rwq: Rwq) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 70
     assert err.startswith(b"rwq: error: cannot start: TypeError")
-
-
-def test_a_command_says_that_the_server_is_loading(rwq: Rwq) -> None:
-    with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
-        for line in (("add", "x"), ("ls",)):
-            result = rwq(*line, "-u", url, "--patience", "0")
-            as_json = rwq(*line, "-u", url, "-o", "json", "--patience", "0")
-            assert (result.code, result.text) == (69, "")
-            assert result.notes.count("\n") == 1
-            assert result.notes.startswith(f"rwq: error: {url} is still loading its data")
-            assert result.notes.endswith("; try again in a moment\n")
-            assert json.loads(as_json.err)["code"] == "loading"

@@ -79,10 +79,14 @@ def test_an_add_interrupted_at_work_counts_every_item(
     assert raw.llen("jobs:queue") == len(printed)
 
 
-@pytest.mark.parametrize("line", ["release --force --yes -", "rm --yes -", "show -"])
+@pytest.mark.parametrize(
+    "line",
+    ["add --id-from line", "release --force --yes -", "rm --yes -", "show -"],
+)
 def test_ids_are_read_as_they_come(rwq: Rwq, foreign: Foreign, line: str) -> None:
     """What a script with `set -euo pipefail` does."""
-    (foreign.leased if "--force" in line else foreign.waiting)(b"a", b"b")
+    if "add" not in line:
+        (foreign.leased if "--force" in line else foreign.waiting)(b"a", b"b")
     process = rwq.start(*line.split(), "-o", "ids", stderr=subprocess.DEVNULL)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -94,15 +98,20 @@ def test_ids_are_read_as_they_come(rwq: Rwq, foreign: Foreign, line: str) -> Non
     assert process.wait(TIMEOUT_S) == 0
 
 
-def test_stdin_is_open_for_writing_only(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-    """An input that cannot be read is no fault of the output."""
+@pytest.mark.parametrize(
+    ("stdin", "said"),
+    [("<&-", "stdin is closed"), ("0> sink", "cannot read stdin: bad file descriptor; ")],
+)
+def test_a_stdin_that_cannot_be_read_is_an_error(
+    rwq: Rwq, foreign: Foreign, stdin: str, said: str
+) -> None:
+    """It is no fault of the output, and must not look like an empty list."""
     foreign.waiting(b"a")
     lines = (
         *("add", "rm --yes -", "edit a --yes -f -", "import -", "complete a --result -"),
         "import - --on-conflict replace --yes",
     )
-    result = rwq.shell("\n".join(f'rwq {line} 0> sink; echo "$?"' for line in lines))
+    result = rwq.shell("\n".join(f'rwq {line} {stdin}; echo "$?"' for line in lines))
     assert result.text.split() == ["2"] * len(lines)
-    said = "rwq: error: cannot read stdin: bad file descriptor; "
-    assert result.notes.count(said) == len(lines)
-    assert raw.get("jobs:item:a") is not None
+    assert result.notes.count(f"rwq: error: {said}") == len(lines)
+    assert foreign.raw.get("jobs:item:a") is not None

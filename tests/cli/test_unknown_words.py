@@ -91,27 +91,3 @@ def test_only_the_queue_is_repeated(bare_rwq: Rwq) -> None:
         "code": "usage",
         "hint": "did you mean: rwq stats -q jobs",
     }
-
-
-def test_an_id_that_begins_with_a_dash_goes_after_two(rwq: Rwq) -> None:
-    for word in ("-dash", "--an-id"):
-        result = rwq("show", word)
-        assert (result.code, result.text) == (2, "")
-        assert result.notes.endswith(f"for an ID that begins with -: rwq show -- {word}\n")
-    assert rwq("stats", "-dash").notes.endswith("; see rwq stats --help\n")
-
-
-def test_a_group_alone_names_its_commands(bare_rwq: Rwq) -> None:
-    said = "clean needs a command: light or deep"
-    for words in ("clean", "clean -q jobs"):
-        result = bare_rwq(*words.split())
-        assert result.as_tuple() == (2, "", f"rwq: error: {said}; see rwq clean --help\n")
-    assert json.loads(bare_rwq("clean", "-o", "json").err)["error"] == said
-    assert bare_rwq("-q", "jobs").notes == "rwq: error: rwq needs a command; see rwq --help\n"
-
-
-def test_a_mistyped_argument_gets_a_suggestion(rwq: Rwq) -> None:
-    result = rwq("ls", "wating")
-    assert (result.code, result.text) == (2, "")
-    assert result.notes.endswith("; did you mean: rwq ls waiting\n")
-    assert rwq("ls", "jobs").notes.endswith("; did you mean: rwq ls -q jobs\n")

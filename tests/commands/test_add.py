@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import redis
 
-from tests.driver import Rwq
+from tests.driver import COMMAND, Rwq
 from tests.proxies import Line
 
 
@@ -190,3 +192,33 @@ def test_a_line_may_have_its_delay_and_else_takes_that_of_the_option(
         if seconds is not None:
             assert due.pop(str(number)) in near(seconds)
     assert (due, waiting_ids(raw)) == ({}, [b"2", b"3"])
+
+
+def test_memory_does_not_grow_with_the_input(rwq: Rwq, raw: redis.Redis) -> None:
+    """Ten times the lines take no more memory; a --dry-run would keep the IDs, so it is real."""
+
+    def peak_kib(lines: int) -> int:
+        # A child of its own, so that the peak is that of one run.
+        script = (
+            "import resource, subprocess, sys;"
+            "subprocess.run(sys.argv[1:], check=True);"
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        )
+        source = subprocess.Popen(
+            ["sh", "-c", f"yes 'some data of a usual length, such as this' | head -n {lines}"],
+            stdout=subprocess.PIPE,
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script, *COMMAND, "add"],
+            stdin=source.stdout,
+            env={**rwq.variables},
+            cwd=rwq.home,
+            capture_output=True,
+            check=True,
+        )
+        source.wait()
+        return int(done.stdout)
+
+    small, large = peak_kib(20_000), peak_kib(200_000)
+    assert raw.llen("jobs:queue") == 220_000
+    assert large < small + 8 * 1024

@@ -8,7 +8,7 @@ import pytest
 
 from rwq_cli.exit_codes import MonitoringStatus
 from tests.conftest import ABSENT, Foreign, StartServer, contents
-from tests.driver import Rwq
+from tests.driver import Rwq, configure
 
 # A plugin's line: what it says, and behind the one bar its data.
 PLUGIN_LINE = re.compile(
@@ -138,6 +138,19 @@ class TestUnknown:
             server.process.send_signal(signal.SIGCONT)
         said = "RWQ UNKNOWN - no answer within 0.3s; is the server busy, or the network slow?\n"
         assert result.as_tuple() == (3, said, "")
+
+
+def test_a_password_that_does_not_come_is_not_the_servers_fault(
+    rwq: Rwq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The server's time ends in an hour: on a busy machine, too, the password's is over before.
+    monkeypatch.setattr("rwq_cli.commands.check.ANSWERS_WITHIN_S", 3600.0)
+    monkeypatch.setattr("rwq_cli.commands.check._PASSWORD_SHARE", 1e-4)
+    configure(rwq.home, '[contexts.a]\nurl = "redis://a"\npassword_command = "sleep 60"\n')
+    result = rwq("check", "-c", "a")
+    said = r"RWQ UNKNOWN - the password_command of context a did not end within 0\.\d+ s; "
+    assert (result.code, result.notes) == (3, "")
+    assert re.match(said, result.text)
 
 
 class TestPrometheus:

@@ -85,11 +85,6 @@ class TestSet:
         )
         assert result.json["password_command"] == "pass show x"
 
-    def test_only_what_is_given_changes(self, three: Rwq, config: Path) -> None:
-        before = config.read_text()
-        assert three("context", "set", "eu", "--no-read-only").code == 0
-        assert config.read_text() == before.replace("read_only = true", "read_only = false")
-
     def test_a_password_in_the_url_is_noted(self, bare_rwq: Rwq, config: Path) -> None:
         result = bare_rwq("context", "set", "a", "-u", "redis://:hunter2@db1")
         assert result.notes == (

@@ -32,7 +32,3 @@ def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("export", "-o", "ids")
     assert (result.code, result.text) == (3, "a\n")
     assert result.notes.startswith("rwq: jobs:lease:b has the wrong type; ")
-
-
-def exported(rwq: Rwq, *words: str, stdin: bytes = b"") -> list[str]:
-    return [record["id"] for record in rwq("export", *words, stdin=stdin).jsonl[1:]]

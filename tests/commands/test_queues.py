@@ -32,15 +32,6 @@ def test_a_pattern_selects_queues(rwq: Rwq) -> None:
         assert (result.code, result.text.split()) == (0, names.split())
 
 
-def test_plain_is_a_line_a_queue(rwq: Rwq) -> None:
-    assert rwq("queues").as_tuple() == (
-        0,
-        "broken\t0\t0\t0\t1\t0\nlater\t0\t0\t1\t0\t0\n"
-        "mail:in\t2\t0\t0\t0\t0\nmail:out\t0\t3\t0\t0\t2\n",
-        "",
-    )
-
-
 def test_the_table_and_its_footer(rwq: Rwq) -> None:
     assert rwq("queues", "-o", "table").lines == snapshot(
         [

@@ -2,11 +2,10 @@
 
 import base64
 import re
-import subprocess
 import time
 
 from tests.conftest import Foreign
-from tests.driver import TIMEOUT_S, Rwq, until
+from tests.driver import Rwq
 
 
 def keep(foreign: Foreign, item_id: str, **fields: str | bytes | int) -> None:
@@ -74,19 +73,9 @@ def test_an_older_result_is_printed_with_a_note(rwq: Rwq, foreign: Foreign) -> N
     )
 
 
-class TestWait:
-    def test_a_timeout_ends_the_wait(self, rwq: Rwq, foreign: Foreign) -> None:
-        """Also where an earlier item left one."""
-        keep(foreign, "a", result=b"old")
-        foreign.leased(b"a")
-        result = rwq("result", "a", "--timeout", "50ms", "-o", "data")
-        assert result.as_tuple() == (1, "", "no result for a: it is still leased\n")
-
-    def test_wait_lasts_until_the_item_is_completed(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a")
-        foreign.raw.config_resetstat()
-        waiting = rwq.start("result", "a", "--wait", "-o", "data", stdin=subprocess.DEVNULL)
-        until(lambda: "cmdstat_exists" in foreign.raw.info("commandstats"))
-        assert rwq("complete", "a", "--result", "-", stdin=b"done").code == 0
-        out, err = waiting.communicate(timeout=TIMEOUT_S)
-        assert (waiting.returncode, out, err) == (0, b"done", b"")
+def test_a_timeout_ends_the_wait(rwq: Rwq, foreign: Foreign) -> None:
+    """Also where an earlier item left one."""
+    keep(foreign, "a", result=b"old")
+    foreign.leased(b"a")
+    result = rwq("result", "a", "--timeout", "50ms", "-o", "data")
+    assert result.as_tuple() == (1, "", "no result for a: it is still leased\n")

@@ -32,15 +32,6 @@ def filled(foreign: Foreign) -> None:
 
 @pytest.mark.usefixtures("filled")
 class TestCounts:
-    def test_items_are_counted_by_state(self, rwq: Rwq) -> None:
-        record = rwq("stats", "-o", "json").json
-        counts = ("waiting", "processing", "leased", "held", "abandoned", "delayed", "due")
-        assert [record[name] for name in counts] == [5, 6, 2, 1, 2, 2, 1]
-        assert [record[name] for name in ("buried", "returned")] == [1, 2]
-        assert [record[name] for name in ONLY_DEEP] == [None] * 8
-        assert 0 < record["lease_soonest_ms"] <= 30_000
-        assert 3_500_000 < record["lease_latest_ms"] <= 3_600_000
-
     def test_fast_counts_the_lists_only(self, rwq: Rwq) -> None:
         record = rwq("stats", "--fast", "-o", "json").json
         lengths = ("waiting", "processing", "delayed", "buried", "returned")

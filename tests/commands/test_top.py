@@ -11,16 +11,6 @@ from tests.driver import Rwq
 from tests.processes import ROOT
 
 
-def test_without_a_terminal_it_names_another_command(rwq: Rwq) -> None:
-    result = rwq("top")
-    assert result.as_tuple() == (
-        2,
-        "",
-        "rwq: error: top needs a terminal for stdin, stdout and stderr; "
-        "use rwq queues --watch 2s\n",
-    )
-
-
 def test_without_textual_it_says_how_to_install_it(
     rwq: Rwq, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,18 +58,6 @@ class TestBy:
         table = rwq("leases", "--by", "lease_holder", "-o", "table").lines
         assert (table[0], table[2]) == ("HOLDER    COUNT", "worker-7      2")
 
-    def test_what_cannot_be_counted_is_an_error(self, rwq: Rwq) -> None:
-        for line, said in {
-            "ls --by colour": "no field 'colour'",
-            "leases --by lease": "lease has several fields; use lease_holder or lease_ttl_ms",
-            "ls --by state -o ids": "-o ids prints nothing",
-            "complete a --by id": "work only for listings",
-            "ls --fields .a..b": "",
-            "stats --fields .a": "",
-        }.items():
-            result = rwq(*line.split())
-            assert (result.code, result.text, said in result.notes) == (2, "", True), line
-
 
 def test_all_that_match_are_sorted_and_then_limited(rwq: Rwq) -> None:
     assert rwq("ls", "--sort", "bytes", "-n", "1", "-o", "ids").text == "e\n"

@@ -1,11 +1,11 @@
-"""Declared fields, and their values in JSON, CSV and plain lines."""
+"""Declared fields, their values in JSON, CSV and plain lines, and what is escaped on a terminal."""
 
 import json
 import unicodedata
 
 import pytest
 
-from rwq_cli.output.escape import JsonText
+from rwq_cli.output.escape import JsonText, escaped, escaped_text
 from rwq_cli.output.field import bytes_fields, plain, to_json
 
 
@@ -55,3 +55,24 @@ def test_a_field_is_written_as_it_stands() -> None:
 )
 def test_values_in_plain_lines(value: object, text: str) -> None:
     assert plain(value) == text
+
+
+def test_escaped_text_is_safe_whatever_the_bytes() -> None:
+    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x11000)])).encode()
+    shown = escaped(everything)
+    assert {unicodedata.category(character)[0] for character in shown} <= set("LMNPSZ")
+    assert escaped_text(shown) == shown
+    assert escaped(bytes(range(256))).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b]0;x\x07", "\\x1b]0;x\\x07"),
+        ("/tmp/\udcff", "/tmp/\\xff"),
+        ("\ud800", "\\ud800"),
+        ("café", "café"),
+    ],
+)
+def test_text_is_escaped_as_its_bytes_are(text: str, shown: str) -> None:
+    assert escaped_text(text) == shown

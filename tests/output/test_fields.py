@@ -102,18 +102,3 @@ def test_one_record_is_indented_on_a_terminal(rwq: Rwq) -> None:
     piped = rwq("show", "a", "-o", "json")
     assert {**json.loads(seen), "idle_seconds": 0} == {**piped.json, "idle_seconds": 0}
     assert piped.text.count("\n") == 1
-
-
-def test_options_decide_which_fields_there_are(rwq: Rwq) -> None:
-    """What a command cannot write is refused before it runs."""
-    for line, said in {
-        "undo --list --sort colour": "no field 'colour'",
-        "undo --prune --older-than 1d --fields state,colour": "no field 'colour'",
-        "undo --prune --older-than 1d --sort state": "work only for listings",
-        "work --dry-run --sort colour -- true": "no field 'colour'",
-        "clean light --every 1s --reverse": "work only for listings",
-        "ls --fields ,": "--fields names no field",
-    }.items():
-        result = rwq(*line.split())
-        assert (result.code, result.text, result.notes.count("\n")) == (2, "", 1), line
-        assert said in result.notes, line

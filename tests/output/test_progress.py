@@ -5,10 +5,13 @@ import re
 
 import pytest
 
+from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
 from rwq_cli.output.progress import TerminalProgress
 from tests.conftest import Foreign
 from tests.driver import Rwq
+from tests.servers import PrivateServer
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -77,3 +80,12 @@ def test_a_long_clean_shows_progress_on_a_terminal(rwq: Rwq, foreign: Foreign) -
     assert code == 0
     assert b"repairing 0 of 2" in seen
     assert ESCAPE.sub("", seen.decode()).splitlines()[-1] == "returned 2"
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_quiet_run_has_no_progress_line(server: PrivateServer, quiet: bool) -> None:
+    environment = Environment({}, io.BytesIO(), io.BytesIO(), io.BytesIO())
+    environment.stderr_is_terminal, environment.stdout_is_pipe = True, False
+    settings = Settings(environment, {"url": server.url, "quiet": quiet})
+    open_connection(settings)
+    assert (settings.progress is None) == quiet

@@ -1,10 +1,12 @@
-"""Which columns of a table are shown, and how wide."""
+"""Which columns of a table are shown, how wide, and texts that are cut."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
+from rwq_cli.output.console import cut, width
 from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.tables import fit, table_lines
 
@@ -74,3 +76,31 @@ def test_a_table_that_is_drawn_again_always_has_its_first_column(room: int) -> N
     titles, lines = table_lines(columns, ["a" * 30], room, [0, 0])
     expected = {0: ("…", "…"), 1: ("…", "…"), 5: ("QUEUE", "aa…aa"), 9: ("QUEUE    ", "aaaa…aaaa")}
     assert tuple("".join(text for text, _ in line) for line in (titles, *lines)) == expected[room]
+
+
+TEXTS = st.text(st.sampled_from("ab -日本語é👍🏽🇩🇪\u0301\ufe0f❤"), max_size=80)
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "middle", "expected"),
+    [
+        ("abcdef", 6, False, "abcdef"),
+        ("abcdef", 5, False, "abcd…"),
+        ("abcdef", 5, True, "ab…ef"),
+        ("cc34" + "0" * 55 + "47b49", 10, True, "cc34…47b49"),
+        ("日本語日本語", 7, False, "日本語…"),
+        ("日本語日本語", 6, False, "日本…"),
+        ("日本語日本語", 7, True, "日…語"),
+        ("xe\u0301e\u0301e\u0301e\u0301", 4, False, "xe\u0301e\u0301…"),
+        ("abcdef", 1, True, "…"),
+    ],
+)
+def test_a_cut_text_has_an_ellipsis(text: str, room: int, middle: bool, expected: str) -> None:
+    assert cut(text, room, middle=middle) == expected
+
+
+@given(TEXTS, st.integers(1, 40), st.booleans())
+def test_a_cut_text_fits(text: str, room: int, middle: bool) -> None:
+    result = cut(text, room, middle=middle)
+    assert width(result) <= room
+    assert result == text or "…" in result

@@ -142,6 +142,15 @@ class TestDefaults:
         code, seen = rwq.on_screen("lease")
         assert (code, plain(seen)) == (1, ["Nothing to lease in jobs."])
 
+    def test_a_quiet_listing_has_no_footer_and_no_sentence(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        assert rwq.on_screen("ls", "-Q") == (0, b"")
+        foreign.waiting(b"a")
+        code, seen = rwq.on_screen("ls", "-Q")
+        assert code == 0
+        assert b"shown" not in seen
+
     def test_an_add_that_reads_the_terminal_says_so(self, rwq: Rwq, raw: redis.Redis) -> None:
         said = b"reading items from the terminal, one per line; Ctrl-D ends"
         code, seen = rwq.on_terminal("add", type_in=[(said, b"one\ntwo\n\x04")])

@@ -1,4 +1,4 @@
-"""Times of a day, with zones, and in unix seconds."""
+"""Durations, regular expressions, and times of a day, with zones, and in unix seconds."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -6,7 +6,46 @@ from datetime import UTC, datetime
 import pytest
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.input.values import parse_time
+from rwq_cli.input.values import parse_duration, parse_regex, parse_time
+
+
+def test_units_of_durations_are_added_up() -> None:
+    for text, seconds in {
+        "0": 0,
+        "5": 5,
+        "1.5": 1.5,
+        "500ms": 0.5,
+        " 5m ": 300,
+        "1h30m": 5400,
+        "2d": 172_800,
+        "1d2h3m4s5ms": 93_784.005,
+        "1.5h": 5400,
+    }.items():
+        assert parse_duration(text) == pytest.approx(seconds), text
+
+
+def test_what_is_no_duration_is_an_error() -> None:
+    for text in (
+        *("", " ", "s", "5x", "-5", "+5", "5 5", "1h-1m", "1e3", "inf", "nan", ".5", "5.", "1_000"),
+        *("5M", "٣s", "1h 30m", "1:30", "5m,", "0x10"),
+    ):
+        with pytest.raises(InvalidArgument) as caught:
+            parse_duration(text)
+        assert caught.value.message == f"not a duration: {text!r}"
+        assert caught.value.hint == "write it like 500ms, 30s, 5m, 1h30m or 2d"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a{99999999999}", "the repetition number is too large"),
+        ("(" * 5000, "nested too deeply"),
+        ("[", "unterminated character set"),
+    ],
+)
+def test_what_is_no_expression_is_an_error(text: str, reason: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"^--match is not a regular expression: {reason}"):
+        parse_regex(text, "--match")
 
 
 @pytest.fixture
@@ -81,7 +120,7 @@ class TestTimes:
         assert in_utc(parse_time(text, lambda: now_ms)) == utc
 
 
-def test_other_text_is_an_error() -> None:
+def test_what_is_no_time_is_an_error() -> None:
     for text in (
         *("", "soon", "8:00", "24:00", "08:60", "08", "@", "@-5", "@1e9", "@x", "5m", "nan"),
         *("2026-11-22", "2026-02-30T08:00", "2026-13-01T08:00", "2026-11-22T08"),

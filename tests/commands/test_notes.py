@@ -1,0 +1,73 @@
+"""Notes of all commands that look or heal: no such queue, and sizes that are not read."""
+
+import pytest
+import redis
+
+from rwq_cli.core.server.connection import Connection
+from tests.conftest import ABSENT, Foreign, contents, supports_no_touch
+from tests.driver import Rwq
+
+pytestmark = pytest.mark.usefixtures("slept_s")
+
+MISSING = ABSENT.replace("jobs", "jbos")
+LOOKING = (
+    *("ls", "ls all", "ls delayed", "ls -o ids", "ls -o json", "ls --state orphaned", "leases"),
+    *("show 17", "show 17 -o json", "result 17", "stats", "stats --fast", "stats --deep"),
+    *("stats -o json", "wait --timeout 0", "check", "check --format prometheus", "clean light"),
+    *("clean deep", "clean light -o jsonl", "doctor", "doctor --fix", "export"),
+)
+
+
+def test_a_missing_queue_is_reported_and_no_other(rwq: Rwq, foreign: Foreign) -> None:
+    for state in ("waiting", "leased", "buried"):
+        foreign.raw.flushall()
+        getattr(foreign, state)(b"17")
+        before = contents(foreign.raw)
+        for line in LOOKING:
+            words = line.split()
+            assert MISSING in rwq(*words, "-q", "jbos").notes, line
+            assert "no such queue" not in rwq(*words, "-Q", "-q", "jbos").notes, line
+            assert contents(foreign.raw) == before, line
+        assert [line for line in LOOKING if "no such queue" in rwq(*line.split()).notes] == []
+
+
+def test_a_verb_that_takes_no_patterns_says_so(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    notes = rwq("rm", "-q", "jo*", "--all", "--yes").notes
+    assert notes.splitlines()[0].endswith("; this command takes no patterns")
+    assert "patterns" not in rwq("rm", "-q", "jo", "--all", "--yes").notes
+
+
+NOTE = (
+    "note: on this server, reading an item resets its idle time; sizes and data are not read; "
+    "--data reads them, "
+    "which resets idle times\n"
+)
+
+
+@pytest.fixture
+def old_server(raw: redis.Redis, foreign: Foreign, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that refuses NO-TOUCH, with items."""
+    foreign.waiting(b"a", b"b")
+    foreign.leased(b"l")
+    if supports_no_touch(raw):
+        monkeypatch.setattr(Connection, "set_no_touch", lambda *_: False)
+
+
+@pytest.mark.usefixtures("old_server")
+def test_one_note_says_that_sizes_are_not_read(rwq: Rwq) -> None:
+    for line in ("ls", "ls all", "leases"):
+        for output in ("table", "json", "csv"):
+            assert rwq(*line.split(), "-o", output).notes.count(NOTE) == 1
+    items = rwq("ls", "-o", "json").json
+    assert [(item["bytes"], item["preview"]) for item in items] == [(None, None)] * 2
+
+
+@pytest.mark.usefixtures("old_server")
+def test_there_is_no_note_where_they_are_read_or_not_shown(rwq: Rwq) -> None:
+    for line in (
+        *("ls --data", "ls -o data", "ls -o ids", "ls -Q", "ls --fields id,state", "ls delayed"),
+        *("leases -o ids", "show a --data", "show a --fields id,state", "show a -o data"),
+        *("stats --fast", "stats -o ids", "stats -q none"),
+    ):
+        assert "resets its idle time" not in rwq(*line.split()).notes, line
