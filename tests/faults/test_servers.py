@@ -157,18 +157,15 @@ def test_a_server_that_fills_up_has_done_what_was_printed(
 
 
 def test_a_replica_is_only_read(
-    start_server: StartServer,
-    stage_at: Callable[[PrivateServer], Stage],
-    monkeypatch: pytest.MonkeyPatch,
+    start_server: StartServer, stage_at: Callable[[PrivateServer], Stage]
 ) -> None:
-    monkeypatch.setattr("rwq_cli.core.server.endpoint.DEMOTED_S", 0)
     stage = stage_at(start_server())
     for verb in VERBS:
         stage.arrange(verb)
         # Its primary does not exist, so it keeps what it has.
         stage.raw.execute_command("REPLICAOF", "127.0.0.1", "1")
         before = read_raw_keys(stage.raw, b"jobs")
-        result = stage.run(verb)
+        result = stage.run(verb, "--patience", "0")
         assert read_raw_keys(stage.raw, b"jobs") == before
         writes = verb.done is not None or verb.words.startswith(("edit", "doctor --fix"))
         assert result.code == (69 if writes else 1 if "doctor" in verb.words else 0), result

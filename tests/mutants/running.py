@@ -83,11 +83,11 @@ _FOUND_BY = {
         two-cleans-at-once duplicate-waits glob-in-the-name edit-overwrites wait-is-over-at-once
         password-in-an-error work-never-gives-up export-forgets-returns prune-of-live-entries
         last-lease-first below-or-equal older-is-younger leased-is-abandoned
-        edit-shifts-lines move-over-another-item
+        edit-shifts-lines wait-turns-the-list move-over-another-item
     """,
     "states": "low-priority-first earlier-lease-counts settling-lease-counts undo-twice",
     "server": """
-        wait-turns-the-list endless-lookups old-connections-are-kept lost-writes-are-sent-again
+        endless-lookups old-connections-are-kept lost-writes-are-sent-again
         purge-of-nested-queues
     """,
     "cluster": "half-a-slot",

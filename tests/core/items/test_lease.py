@@ -130,16 +130,20 @@ class TestSeveralQueues:
         taken = [next(lease_from(queues, 1, shuffle=shuffle)).queue for _ in queues]
         assert taken == [b"low", b"high", b"normal"]
 
-    def test_a_push_onto_any_wakes_it(self, backend: Backend, raw: Redis) -> None:
+    def test_a_push_onto_any_wakes_it_and_the_next_item_is_leased(
+        self, backend: Backend, raw: Redis
+    ) -> None:
         connection = backend.connect()
         queues = [WorkQueue(connection, each) for each in (b"high", b"normal", b"low")]
         with ThreadPoolExecutor(1) as threads:
             for name in (b"high", b"normal", b"low"):
                 waiting = threads.submit(lambda: list(lease_from(queues, 2, wait_s=TIMEOUT_S)))
                 until(lambda: raw.info("clients")["blocked_clients"] == 3)
-                Foreign(raw, name).waiting(b"1")
-                (item,) = waiting.result()
-                assert (item.queue, item.item_id) == (name, b"1")
+                Foreign(raw, name).waiting(b"1", b"2", b"3")
+                leased = [(item.queue, item.item_id) for item in waiting.result()]
+                assert leased == [(name, b"1"), (name, b"2")]
+                assert raw.lrange(name + b":queue", 0, -1) == [b"3"]
+                raw.delete(name + b":queue")
                 until(lambda: raw.info("clients")["blocked_clients"] == 0)
 
     def test_queues_on_two_connections_are_refused(self, backend: Backend) -> None:

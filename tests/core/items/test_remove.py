@@ -107,47 +107,6 @@ class TestSaved:
         assert (sorted(journal.in_doubt), journal.kept) == (ids, [])
 
 
-class TestRemove:
-    @pytest.mark.parametrize("chosen", [slice(0, 6000, 3), slice(0, 6000)])
-    def test_removing_beside_workers_and_producers_loses_nothing(
-        self, interleaved: Interleaved, raw: Redis, journal: Journal, chosen: slice
-    ) -> None:
-        """Others pop, push, complete and give back before each call of ours."""
-        ids = many(raw, 8000)
-        doomed = set(ids[chosen])
-        completed: set[bytes] = set()
-        pushed: list[bytes] = []
-
-        def others(_: str) -> None:
-            if len(interleaved.calls) > 60:
-                return
-            for turn in range(20):
-                item_id = raw.lmove("jobs:queue", "jobs:processing", "RIGHT", "LEFT")
-                if item_id is None:
-                    continue
-                if turn % 3 == 0:
-                    raw.lrem("jobs:processing", 0, item_id)
-                    if raw.delete(b"jobs:item:" + item_id):
-                        completed.add(item_id)
-                elif turn % 3 == 1:
-                    raw.lrem("jobs:processing", 0, item_id)
-                    raw.lpush("jobs:queue", item_id)
-                pushed.append(b"new%d" % len(pushed))
-                raw.set(b"jobs:item:" + pushed[-1], b"new")
-                raw.lpush("jobs:queue", pushed[-1])
-
-        interleaved.before = others
-        outcomes = list(remove(WorkQueue(interleaved, b"jobs"), sorted(doomed), journal))
-        interleaved.before = None
-        removed = {o.item_id for o in outcomes if o.status is Status.REMOVED}
-        assert removed == set(journal.ids) == doomed - completed
-        assert {o.status for o in outcomes} <= {Status.REMOVED, Status.MISSING}
-        listed = raw.lrange("jobs:queue", 0, -1) + raw.lrange("jobs:processing", 0, -1)
-        stored = {key[10:] for key in raw.scan_iter("jobs:item:*", count=10_000)}
-        assert sorted(listed) == sorted(stored)
-        assert stored == set(ids) - doomed - completed | set(pushed) - completed
-
-
 class TestMove:
     @few_or_many
     def test_moved_items_keep_their_order_behind_the_existing_ones_and_replace_none(

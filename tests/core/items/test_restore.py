@@ -32,8 +32,8 @@ def statuses(outcomes: Iterable[Outcome]) -> list[Status]:
     return [outcome.status for outcome in outcomes]
 
 
-def exported(queue: WorkQueue) -> list[ItemSnapshot]:
-    return [item for batch in Export(queue).batches() for item in batch]
+def all_of(export: Export) -> list[ItemSnapshot]:
+    return [item for batch in export.batches() for item in batch]
 
 
 def test_everything_is_restored_as_it_was(
@@ -46,7 +46,7 @@ def test_everything_is_restored_as_it_was(
     foreign.buried(b"b")
     foreign.data(b"o")
     raw.hset(keys.returns, b"b", 3)
-    before, snapshots = contents(raw), exported(queue)
+    before, snapshots = contents(raw), all_of(Export(queue))
     for on_conflict in OnConflict:
         raw.flushall()
         assert {*statuses(restore(queue, snapshots, on_conflict=on_conflict))} == {Status.IMPORTED}
@@ -67,7 +67,7 @@ def test_only_the_data_of_an_item_in_its_place_are_replaced(
     """As by `export | jq | import`; one that was leased since keeps its lease. And undone."""
     foreign.waiting(*numbered(count))
     foreign.buried(b"b")
-    items = exported(queue)
+    items = all_of(Export(queue))
     assert queue.lease() is not None
     before = contents(raw)
     journal = Journal()
@@ -141,7 +141,7 @@ def test_delayed_items_keep_the_order_of_one_time_and_get_a_guard_by_this_server
     before = raw.zrange(b"jobs:delayed", 0, -1, withscores=True)
     # As if the clock of the other server were ahead.
     guard = Lease(b"rwq-delayed:", 5_000)
-    snapshots = [item._replace(lease=guard) for item in exported(queue)]
+    snapshots = [item._replace(lease=guard) for item in all_of(Export(queue))]
     list(restore(WorkQueue(connection, b"other"), snapshots))
     assert raw.zrange(b"other:delayed", 0, -1, withscores=True) == before
     assert lasts(raw, 3660.1, b"other:lease:0000", b"other:leased_by_session:0000")
@@ -164,10 +164,6 @@ class TestJournal:
         ]
         assert raw.mget("jobs:item:a", "jobs:item:b", "jobs:item:d") == [b"else", None, b"else"]
         assert journal.kept == [b"a", b"b"]
-
-
-def all_of(exported: Export) -> list[ItemSnapshot]:
-    return [snapshot for batch in exported.batches() for snapshot in batch]
 
 
 def test_items_are_exported_once_and_in_order_and_nothing_else(

@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Code, Diagnosis, Finding, Lease, Server, Severity, WorkQueue, connect
+from rwq_cli.core import Code, Diagnosis, Finding, Server, Severity, WorkQueue, connect
 from tests.conftest import QUEUE, AsUser, FakeClock, Foreign, Interleaved, StartServer, contents
 from tests.item_cases import BROKEN, ITEM_CASES, STRANGE_IDS, real_items
 
@@ -210,6 +210,3 @@ class TestServer:
         connection = as_user("+@all", "-info", "-config")
         found = WorkQueue(connection, b"{jobs}").diagnose()
         assert found.findings == ()
-
-
-THEM, OTHERS = Lease(b"them", 1000), Lease(b"others", 1000)
