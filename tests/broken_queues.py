@@ -7,7 +7,8 @@ from typing import Any
 
 import redis
 
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
+from tests.everything import everything
 
 DAY_MS = 86_400_000
 HOLDERS = (b"them", b"others", b"rwq-delayed:1", b"rwq-buried:why", b"rwq-settling:kicked")
@@ -99,52 +100,37 @@ def _score(random: Random, time_ms: int) -> float:
 
 
 def traces(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes]) -> dict[bytes, Any]:
-    """All that the server holds of each ID; of times left whether there is one."""
-    main, processing = raw.lrange(keys.main, 0, -1), raw.lrange(keys.processing, 0, -1)
-    cleaning = raw.lrange(keys.cleaning, 0, -1)
-    entries = {name: dict(raw.zscan_iter(key)) for name, key in _zsets(keys)}
-    returns = raw.hgetall(keys.returns)
+    """All that the server holds of each ID; of scores and times left whether there are any."""
+    seen = everything(raw)
+
+    def of(key: bytes, kind: type) -> tuple[Any, bool]:
+        value, at_ms = seen.get(key, (None, -2))
+        return value if value is None or isinstance(value, kind) else "wrong type", at_ms >= 0
+
+    def entries(key: bytes, kind: type) -> Any:
+        return of(key, kind)[0] or kind()
+
+    lists = [entries(key, list) for key in (keys.main, keys.processing, keys.cleaning)]
+    zsets = [entries(key, dict) for key in (keys.delayed, keys.buried)]
+    returns = entries(keys.returns, dict)
     found = {}
-    reads = raw.pipeline(transaction=False)
     for item_id in ids:
-        reads.get(keys.item(item_id))
-        for key in (keys.lease(item_id), keys.old_lease(item_id)):
-            reads.get(key).ttl(key)
-        reads.hget(keys.result(item_id), "status").ttl(keys.result(item_id))
-    replies = iter(_or_wrong_type(reply) for reply in reads.execute(raise_on_error=False))
-    for item_id in ids:
-        data = next(replies)
-        leases = [(_lease(next(replies)), next(replies) >= 0) for _ in range(2)]
-        result = (next(replies), next(replies) >= 0)
+        leases = (of(key, bytes) for key in (keys.lease(item_id), keys.old_lease(item_id)))
+        result, expires = of(keys.result(item_id), dict)
         found[item_id] = (
-            data,
-            result,
-            main.count(item_id),
-            processing.count(item_id),
-            cleaning.count(item_id),
-            leases,
-            # Which score a new entry gets depends on the time.
-            item_id in entries["delayed"],
-            item_id in entries["buried"],
+            of(keys.item(item_id), bytes)[0],
+            (result.get(b"status") if isinstance(result, dict) else result, expires),
+            [each.count(item_id) for each in lists],
+            [(_lease(value), expires) for value, expires in leases],
+            [item_id in each for each in zsets],
             returns.get(item_id),
         )
     return found
 
 
-def _or_wrong_type(reply: Any) -> Any:
-    """The reply, or `b"wrong type"` for the error that the key's type is not the command's."""
-    if isinstance(reply, Exception):
-        assert str(reply).startswith("WRONGTYPE")
-        return b"wrong type"
-    return reply
-
-
-def _lease(value: bytes | None) -> bytes | None:
+def _lease(value: Any) -> Any:
     """The value of a lease key; a guard's or a settling lease's without its time."""
-    if value is not None and value.startswith(b"rwq-settling:"):
+    if isinstance(value, bytes) and value.startswith(SETTLING_GUARD):
         return value.partition(b" ")[0]
-    return b"rwq-delayed:" if value and value.startswith(b"rwq-delayed:") else value
-
-
-def _zsets(keys: QueueKeys) -> tuple[tuple[str, bytes], ...]:
-    return ("delayed", keys.delayed), ("buried", keys.buried)
+    is_guard = isinstance(value, bytes) and value.startswith(b"rwq-delayed:")
+    return b"rwq-delayed:" if is_guard else value

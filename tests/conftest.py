@@ -26,6 +26,7 @@ from tests.clusters import (
     running_sentinels,
 )
 from tests.driver import Rwq
+from tests.everything import everything
 from tests.servers import NoServerBinary, PrivateServer, running_server
 
 T = TypeVar("T")
@@ -521,33 +522,13 @@ def set_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]
 def contents(raw: redis.Redis) -> dict[bytes, Any]:
     """Every key of the server with its whole value; a key that expires as `("expires", value)`.
 
-    Without settling leases: for the state of an item they do not exist; and without the lock of a
-    clean.
+    Without settling leases: for the state of an item they do not exist.
     """
-    keys = sorted(key for key in raw.keys(b"*") if not key.endswith(b":clean-lock"))
-    asking = raw.pipeline(transaction=False)
-    for key in keys:
-        asking.type(key).pttl(key)
-    answers = iter(asking.execute())
-    kinds = dict(zip(keys, zip(answers, answers, strict=True), strict=True))
-    for key, (kind, _) in kinds.items():
-        if kind == b"string":
-            asking.get(key)
-        elif kind == b"list":
-            asking.lrange(key, 0, -1)
-        elif kind == b"zset":
-            asking.zrange(key, 0, -1, withscores=True)
-        elif kind == b"hash":
-            asking.hgetall(key)
-        else:
-            asking.dump(key)
-    found: dict[bytes, Any] = {}
-    for (key, (kind, ttl_ms)), value in zip(kinds.items(), asking.execute(), strict=True):
-        whole = dict(value) if kind == b"zset" else value
-        if kind == b"string" and value.startswith(SETTLING_GUARD):
-            continue
-        found[key] = whole if ttl_ms == -1 else ("expires", whole)
-    return found
+    return {
+        key: value if at_ms == -1 else ("expires", value)
+        for key, (value, at_ms) in sorted(everything(raw).items())
+        if not (isinstance(value, bytes) and value.startswith(SETTLING_GUARD))
+    }
 
 
 def settling(raw: redis.Redis, name: bytes = QUEUE) -> dict[str, list[bytes]]:

@@ -19,7 +19,7 @@ from rwq_cli.core.inspect.lookup import (
 )
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
-from tests.digest import digest
+from tests.everything import everything
 from tests.item_cases import ITEM_CASES
 from tests.support import numbered
 
@@ -119,7 +119,7 @@ def test_looking_changes_nothing_not_even_an_idle_time(
     items = list(map(foreign.keys.item, ids))
     for item_id in ids:
         foreign.unused_for(item_id, 1000)
-    before = digest(raw)
+    before = everything(raw)
     everywhere = Source(main=True, processing=True, delayed=True, buried=True, deep=True)
     for look in (
         queue.lengths,
@@ -132,7 +132,7 @@ def test_looking_changes_nothing_not_even_an_idle_time(
         queue.diagnose,
     ):
         look()
-        assert digest(raw) == before
+        assert everything(raw) == before
         assert min(raw.object("IDLETIME", key) for key in items) >= 1000
     ((described,), _) = describe_items(queue, inspect_items(queue, [b"waiting"]), data=True)
     assert described.idle_s is not None

@@ -18,7 +18,7 @@ from rwq_cli.core.work.session import WorkSession
 from tests.broken_queues import make_broken
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, Interleaved
 from tests.core.verbs import OF_MANY, VERBS
-from tests.digest import digest
+from tests.everything import everything
 from tests.long import IS_LONG
 
 pytestmark = pytest.mark.needs("acl-check")
@@ -102,25 +102,25 @@ def _check(
     commands = sorted(c for c in used if not c.startswith(NOT_OF_SCRIPTS))
     assert len(commands) > 3
     ids = make_queue(raw, count)
-    arranged = digest(raw)
+    arranged = everything(raw)
     denied: list[str] = []
     half_done: list[str] = []
     for command in commands:
         before = [arranged]
         limited = Interleaved(as_user("+@all", f"-{command}"))
         limited.before = lambda name, before=before: before.append(
-            None if reads_only(name) else digest(raw)
+            None if reads_only(name) else everything(raw)
         )
         try:
             WRITES[name](queue_of(limited), ids)
         except PermissionDenied:
             denied.append(command)
             # Of several calls, those before it are done.
-            if before[-1] is not None and digest(raw) != before[-1]:
+            if before[-1] is not None and everything(raw) != before[-1]:
                 half_done.append(command)
-        if digest(raw) != arranged:
+        if everything(raw) != arranged:
             make_queue(raw, count)
-            arranged = digest(raw)
+            arranged = everything(raw)
     assert half_done == [], name
     # No write is done without the permission for it.
     writes = [command for command in commands if command.upper() not in READS]
@@ -131,10 +131,10 @@ def _check(
 @contextmanager
 def refused(raw: redis.Redis, why: str | None = None) -> Iterator[None]:
     """Fail unless the block lacks a permission and changes nothing."""
-    before = digest(raw)
+    before = everything(raw)
     with pytest.raises(PermissionDenied, match=why):
         yield
-    assert digest(raw) == before
+    assert everything(raw) == before
 
 
 @pytest.mark.parametrize("command", ["rpop", "lpush", "set"])

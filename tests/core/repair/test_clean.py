@@ -12,7 +12,7 @@ from rwq_cli.core.errors import WrongType
 from rwq_cli.core.keys import QueueKeys
 from tests.broken_queues import pad
 from tests.conftest import FakeClock, Foreign, Interleaved, contents
-from tests.digest import digest
+from tests.everything import everything
 from tests.item_cases import ITEM_CASES
 from tests.support import numbered
 
@@ -276,11 +276,11 @@ def assert_left_alone(
 
     def sleep() -> None:
         meanwhile()
-        after.append(digest(raw))
+        after.append(everything(raw))
 
     clock.during_sleep = sleep
     assert repair(queue, how, dry_run=dry_run) == 0
-    assert digest(raw) == after[-1]
+    assert everything(raw) == after[-1]
     clock.during_sleep = None
     assert repair(queue, how) > 0
 
