@@ -73,13 +73,13 @@ def places_of(queue: Queue, ids: Collection[bytes], *, main_twice: bool = False)
     return Places(main, processing)
 
 
-def _in_list(cursor: ListCursor, wanted: Set[bytes]) -> dict[bytes, Positions]:
-    found: dict[bytes, Positions] = {}
+def _in_list(cursor: ListCursor, wanted: Set[bytes]) -> _ByID:
+    found: dict[bytes, list[int]] = {}
     for page in cursor:
         if not wanted.isdisjoint(page):
             for place, entry in enumerate(page, cursor.offset):
                 if entry in wanted:
-                    found[entry] = (*found.get(entry, ()), place)
+                    found.setdefault(entry, []).append(place)
     return found
 
 

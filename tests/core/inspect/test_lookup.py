@@ -1,6 +1,7 @@
 """What is known of an ID: the same by each way of looking, also while items move."""
 
 from collections.abc import Callable
+from time import process_time
 
 import pytest
 from redis import Redis
@@ -16,6 +17,7 @@ from rwq_cli.core.inspect.lookup import (
     forecast,
     inspect_items,
     look_up,
+    places_of,
 )
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
@@ -65,6 +67,14 @@ def test_few_and_many_are_found_in_the_same_places_of_short_and_long_lists(
     interleaved.calls.clear()
     assert found(*(ids[at : at + 20] for at in range(0, len(ids), 20))) == by_script
     assert any("LPOS" in call for call in interleaved.calls)
+
+
+def test_an_id_that_is_listed_often_is_found_in_time(queue: WorkQueue, raw: Redis) -> None:
+    raw.lpush("jobs:queue", *[b"a"] * 30_000)
+    began_s = process_time()
+    found = places_of(queue, [b"a", *numbered(lookup.FEW_IDS)])
+    assert len(found.main[b"a"]) == 30_000
+    assert process_time() - began_s < 1
 
 
 class TestMovingItems:

@@ -6,6 +6,8 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Status, WorkQueue
+from rwq_cli.core.state.expected import Located
+from rwq_cli.core.state.probe import Skipped, read_snapshots
 from tests.conftest import QUEUE, Interleaved
 from tests.support import many
 
@@ -49,3 +51,18 @@ def test_a_second_entry_leaves_no_ghost_also_if_it_comes_meanwhile(
     assert complete(interleaved, ids) == {Status.COMPLETED}
     assert sorted(raw.keys()) == [where, b"once"]
     assert raw.lrange(where, 0, -1) == [b"other"]
+
+
+def test_places_that_were_popped_do_not_read_the_list_from_its_other_end(
+    queue: WorkQueue, raw: Redis
+) -> None:
+    many(raw, 3000)
+    # Seen when the list had a thousand entries more: they were before the left end of it now.
+    call = Located.at_places([b"2999"], ["M3999"], 0)
+    with raw.monitor() as monitor:
+        ((_, (item,)),) = read_snapshots(queue, [call], Skipped())
+        raw.echo(b"read")
+        sent = (each["command"].split() for each in monitor.listen())
+        reads = [words for words in iter(lambda: next(sent), ["ECHO", "read"]) if "-" in words[-1]]
+    assert item.item_id == b"2999"
+    assert reads == []

@@ -75,6 +75,10 @@ end
 local function entries_near(list, seen, drift, facts)
   local found, counts = {}, {}
   local function read(first, last)
+    -- What was there has been popped; to LRANGE, a negative index is one from the other end.
+    if last < 0 then
+      return
+    end
     first = math.max(0, first)
     local entries = redis.call('LRANGE', list, first, last)
     for i = 1, #entries do
