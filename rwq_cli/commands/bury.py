@@ -17,7 +17,8 @@ from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 # --force also chooses leased items.
 _CHOSEN = frozenset({State.WAITING, State.ABANDONED})
 _LEASED = frozenset(state for state in State if state.is_leased)
-_KIND = kind_of(Status.BURIED, (Status.NOT_OWNER, Status.MISSING), neutral=(Status.ALREADY_BURIED,))
+_FAILURES = (Status.MOVING, Status.NOT_OWNER, Status.MISSING)
+_KIND = kind_of(Status.BURIED, _FAILURES, neutral=(Status.ALREADY_BURIED,))
 
 
 @command(

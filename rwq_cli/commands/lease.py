@@ -56,6 +56,9 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
     verb, what = "release", "to return it"
     if item.state is State.WRONG_TYPE:
         verb, what = "show", "what is wrong with it"
+    elif item.state is State.BURIED:
+        # A copy, which only the move that made it may bring back.
+        verb, what = "show", "why"
     command = lines.of_item(verb, queue, item.item_id)
     return f"{shown} is {item.state.value}, not waiting; {what}: {command}"
 

@@ -16,7 +16,7 @@ from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _IN_PROCESSING = frozenset({State.LEASED, State.HELD, State.ABANDONED})
 
-_FAILURES = (Status.NOT_OWNER, Status.MISSING)
+_FAILURES = (Status.MOVING, Status.NOT_OWNER, Status.MISSING)
 _NOW = kind_of(Status.RELEASED, _FAILURES, neutral=(Status.ALREADY_WAITING,))
 _LATER = kind_of(Status.DELAYED, _FAILURES)
 

@@ -86,7 +86,8 @@ class ActingQueue(Queue):
                 `force`: it may be between two commands of its worker or producer.
 
         Returns:
-            For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER` or `CHANGED`.
+            For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `CHANGED`, or
+            without `force` `MOVING` (see `kick`).
         """
         return list(
             self.release_many(ids, force=force, front=front, delay_s=delay_s, grace_s=grace_s)
@@ -123,7 +124,8 @@ class ActingQueue(Queue):
             grace_s: See `release`.
 
         Returns:
-            For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER` or `CHANGED`.
+            For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `CHANGED`, or without `force`
+            `MOVING` (see `kick`).
         """
         return list(self.bury_many(ids, reason=reason, force=force, grace_s=grace_s))
 

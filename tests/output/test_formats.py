@@ -38,9 +38,9 @@ VERBS = {
     "add --id new x": "added duplicates rejected empty",
     "complete w1 gone": "undo_file completed missing not_owner failures",
     "touch l1 w1 gone": "touched not_leased missing failures",
-    "release a1 l1 w1 gone": "released already_waiting not_owner missing failures",
-    "release a1 l1 gone --delay 1h": "delayed not_owner missing failures",
-    "bury w1 l1 gone": "buried already_buried not_owner missing failures",
+    "release a1 l1 w1 gone": "released already_waiting moving not_owner missing failures",
+    "release a1 l1 gone --delay 1h": "delayed moving not_owner missing failures",
+    "bury w1 l1 gone": "buried already_buried moving not_owner missing failures",
     "kick w1 gone": "kicked not_buried moving not_owner missing failures",
     "rm w1 gone --yes": "undo_file removed missing failures",
     "mv --to other w1 l1 gone --yes": (

@@ -8,6 +8,7 @@ from redis import Redis
 from rwq_cli.core import Outcome, Server, State, Status, WorkQueue, connect
 from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.items.complete import complete, remove
+from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.move import move, move_back
 from tests.conftest import Foreign, Interleaved, contents
 from tests.servers import PrivateServer
@@ -193,13 +194,18 @@ class TestMove:
         assert list(queue.move_many([], other)) == []
         assert (queue.state(b"a"), other.state(b"a")) == (State.WAITING, State.GONE)
 
-    def test_a_copy_is_not_kicked_while_the_original_may_be_there(
+    def test_a_copy_is_not_to_be_had_while_the_original_may_be_there(
         self, queue: WorkQueue, foreign: Foreign
     ) -> None:
         foreign.buried(b"a", b"being moved here from jobs on x; the same rwq mv finishes it")
         foreign.buried(b"b", b"being moved to jobs on x; the same rwq mv finishes it")
+        ends = [queue.release(b"a"), queue.release(b"a", delay_s=9), queue.bury(b"a", reason=b"x")]
+        assert [each.status for (each,) in ends] == [Status.MOVING] * 3
+        (attempt,) = lease_ids(queue, [b"a"])
+        assert (attempt.is_leased, attempt.item.state) == (False, State.BURIED)
         statuses = [each.status for each in queue.kick_many([b"a", b"b"])]
         assert statuses == [Status.MOVING, Status.KICKED]
+        assert queue.release(b"a", force=True)[0].status is Status.RELEASED
 
 
 def test_only_untouched_items_are_moved_back(

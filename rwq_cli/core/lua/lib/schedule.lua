@@ -21,6 +21,11 @@ local function reason_of(facts)
   return nil
 end
 
+-- Whether an item is the copy of one that another server may still have: both must not be leased.
+local function is_copy(facts)
+  return string.sub(effective_lease(facts) or '', 1, #COPY_GUARD) == COPY_GUARD
+end
+
 -- Delete the guards of IDs. A session's lease under the other name stays, and so does a settling lease, which an item
 -- that was just pushed still needs.
 local function delete_guards(ids)

@@ -24,7 +24,7 @@ elseif session and (found.processing > 0 or found.main == 0) then
   -- What matters is who holds it, even if it is also delayed or duplicated.
   state = leased_or_held(found, found.processing > 0 and 'leased' or 'unlisted')
   return { 0, state, -1, session, effective_left_ms(found), '', '' }
-elseif state == 'abandoned' or state == 'orphaned' then
+elseif state == 'abandoned' or state == 'orphaned' or is_copy(found) then
   return { 0, state, -1, '', -2, '', '' }
 end
 local position = found.main > 0 and redis.call('LLEN', main) - 1 - last_entries(main)[id] or -1

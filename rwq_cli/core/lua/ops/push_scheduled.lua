@@ -32,7 +32,6 @@ local function promotion_of(id, found, now_ms)
   return 'pruned'
 end
 
--- A copy is of an item that another server may still have: both must not be leased.
 local function kick_of(id, found, now_ms)
   local refusal = refusal_of(id, found, now_ms)
   if refusal == 'missing' and found.buried_ms then
@@ -46,8 +45,7 @@ local function kick_of(id, found, now_ms)
     stale[#stale + 1] = id
     return 'not-buried'
   end
-  local is_copy = string.sub(effective_lease(found) or '', 1, #COPY_GUARD) == COPY_GUARD
-  return is_copy and not finishes_move and 'moving' or 'kicked'
+  return not finishes_move and is_copy(found) and 'moving' or 'kicked'
 end
 
 return act(ids_in(words), which == 'delayed' and promotion_of or kick_of, function(groups, facts)

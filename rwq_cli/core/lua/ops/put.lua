@@ -14,7 +14,7 @@
 -- arg counts_attempt:flag  count a return of each item, because an attempt of it failed
 -- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, delayed, buried, already-buried, not-owner,
--- missing, changed, in-transit, wrong-type, elsewhere.
+-- missing, changed, moving, in-transit, wrong-type, elsewhere.
 local DONE = { main = 'released', front = 'released', delayed = 'delayed', buried = 'buried' }
 
 local function status_of(id, found, now_ms)
@@ -31,6 +31,8 @@ local function status_of(id, found, now_ms)
     return 'already-waiting'
   elseif other and not force then
     return 'not-owner'
+  elseif not force and is_copy(found) then
+    return 'moving'
   elseif is_first_look and needs_second_look(found, now_ms) then
     return 'in-transit'
   elseif is_taken_away(found) then
