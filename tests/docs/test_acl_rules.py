@@ -35,7 +35,7 @@ LINES = {
     "release": "release leased --force --yes",
     "bury": "bury waiting",
     "kick": "kick buried",
-    "work": "work --drain -j 2 --result -- true",
+    "work": "work --drain -- true",
     "complete": "complete leased",
     "complete --result": "complete leased --result -",
     "rm": "rm waiting --yes",

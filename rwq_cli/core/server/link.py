@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -82,7 +83,9 @@ class _InTime:
         """Whether the pool must replace the connection before it lends it."""
         raw: Any = self
         raw._sock.settimeout(limited(limits.connect_s))
-        raw.check_health()
+        # Any reply will do: a user may not be allowed to send PING.
+        with suppress(rx.ResponseError):
+            raw.check_health()
         try:
             if not super().can_read(timeout=timeout):  # type: ignore[misc]
                 return False

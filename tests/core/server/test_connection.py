@@ -4,6 +4,7 @@ import os
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -73,6 +74,16 @@ class TestNoTouch:
         raw.execute_command(*ALL_CLIENTS)
         connection.call("GET", b"jobs:item:old")
         assert raw.object("IDLETIME", b"jobs:item:old") >= 1000
+
+
+def test_an_idle_link_of_a_user_who_may_not_ping(
+    as_user: AsUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "PING_AFTER_S", 0.01)
+    limited = as_user("+@all", "-ping", "+client|id")
+    first = limited.call("CLIENT", "ID")
+    time.sleep(0.02)
+    assert limited.call("CLIENT", "ID") == first
 
 
 class TestUnreachable:

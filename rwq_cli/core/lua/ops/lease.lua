@@ -149,8 +149,7 @@ local function is_plain(id, owner)
   end
   local values = redis.call('MGET', lease_prefix .. id, old_lease_prefix .. id)
   return values[1] == owner and values[2] == owner and redis.call('TYPE', item_prefix .. id).ok == 'string'
-    and not (present[delayed] and redis.call('ZSCORE', delayed, id))
-    and not (present[buried] and redis.call('ZSCORE', buried, id))
+    and not scores_of(delayed, { id })[1] and not scores_of(buried, { id })[1]
     and redis.pcall('EXISTS', result_prefix .. id) == 0
 end
 
