@@ -86,8 +86,10 @@ class Window:
             with endpoint.lend(writes=not self._reads_only, patience=patience) as link:
                 while self._call is not None or self._sent:
                     while self._call is not None and not (self._is_full() or self._has_ended):
-                        self._sent.append((self._call, 0))
-                        self._sent[-1] = self._call, link.send([self._call])
+                        call, self._call = self._call, None
+                        # Outstanding even if sending fails: it must not be sent once more.
+                        self._sent.append((call, 0))
+                        self._sent[-1] = call, link.send([call])
                         self._next(source)
                     if not self._sent:
                         return

@@ -1,5 +1,6 @@
 """Calls sent ahead of their replies: their order, pauses, refusals, and lost connections."""
 
+import socket
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from rwq_cli.core.errors import OutOfMemory, WrongType
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.add import NewItems, add_batches
 from rwq_cli.core.server.commands import REFUSED, Transaction
+from rwq_cli.core.server.link import Link
 from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import QUEUE, StartServer
 
@@ -62,6 +64,25 @@ def test_the_connection_is_usable_after_replies_are_left_unread(connection: Conn
     assert next(replies) == []
     replies.close()
     assert connection.call("EXISTS", b"jobs:item:0") == 1
+
+
+def test_a_read_that_cannot_be_sent_is_sent_again_once(
+    connection: Connection, raw: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw.mset({b"%d" % number: number for number in range(9)})
+    sent = []
+    send = Link.send
+
+    def cut_off(link: Link, requests: Any) -> int:
+        sent.append(link)
+        if len(sent) == 4:
+            link._raw._sock.shutdown(socket.SHUT_RDWR)
+        return send(link, requests)
+
+    monkeypatch.setattr(Link, "send", cut_off)
+    calls = [("GET", b"%d" % number) for number in range(9)]
+    replies = connection.stream(calls, reads_only=True)
+    assert list(replies) == [b"%d" % number for number in range(9)]
 
 
 def test_a_command_that_is_refused_before_exec_stops_its_whole_transaction(
