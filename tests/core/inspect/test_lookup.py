@@ -33,7 +33,7 @@ def comparable(found: ItemReport) -> ItemReport:
     """Without what time changes."""
 
     def lasting(lease):
-        return lease and lease._replace(ttl_ms=lease.ttl_ms and round(lease.ttl_ms, -4))
+        return lease and lease._replace(ttl_ms=lease.ttl_ms and round(lease.ttl_ms, -7))
 
     facts = found.facts._replace(
         now_ms=0,
