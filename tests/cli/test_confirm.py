@@ -19,11 +19,13 @@ from tests.conftest import Foreign, contents
 from tests.driver import Rwq, configure, until
 from tests.servers import PrivateServer
 
+Ask = Callable[..., str]
+Configured = Callable[..., Settings]
 SERVER = "redis://ops:***@db1/0"
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Callable[..., Settings]:
+def settings(tmp_path: Path) -> Configured:
     """The settings of a run on a server that has a context only if that is given."""
 
     def made(context: str = "", url: str | None = None, **given: object) -> Settings:
@@ -42,7 +44,7 @@ TYPE, ASK, NONE = 'protect = "type"', 'protect = "ask"', 'protect = "none"'
 
 
 @pytest.fixture
-def ask(settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def ask(settings: Configured, monkeypatch: pytest.MonkeyPatch) -> Ask:
     """Confirm something on a terminal where this is typed; returns what was asked."""
 
     def asked(
@@ -65,7 +67,7 @@ def ask(settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch) -> C
 
 
 class TestConfirm:
-    def test_only_y_and_yes_confirm(self, ask: Callable[..., str]) -> None:
+    def test_only_y_and_yes_confirm(self, ask: Ask) -> None:
         for answer in ("y\n", "Y\n", "yes\n", " y \n"):
             ask(answer)
         for answer in ("\n", "n\n", "yep\n", "jobs\n", "\x04"):
@@ -75,7 +77,7 @@ class TestConfirm:
             ask()
 
     def test_the_question_has_the_number_the_leased_the_queue_and_the_server(
-        self, ask: Callable[..., str]
+        self, ask: Ask
     ) -> None:
         end = "Continue? [y/N] "
         assert ask("y\n") == f"rwq will remove 1 item of jobs on {SERVER}. {end}"
@@ -91,7 +93,7 @@ class TestConfirm:
         assert "on \x1b[1;31mprod\x1b[0m. Continue?" in coloured
         assert ask(context=TYPE, items=0) == "", "nothing is asked of nothing"
 
-    def test_a_thousand_items_need_the_queues_name(self, ask: Callable[..., str]) -> None:
+    def test_a_thousand_items_need_the_queues_name(self, ask: Ask) -> None:
         assert (
             ask(" jobs \n", items=1000, queue=" jobs ")
             == f"rwq will remove 1,000 items of  jobs  on {SERVER}. Type the queue's name to "
@@ -101,7 +103,7 @@ class TestConfirm:
             with pytest.raises(Declined):
                 ask(answer, items=1000)
 
-    def test_a_protected_context_is_typed_after_the_queue(self, ask: Callable[..., str]) -> None:
+    def test_a_protected_context_is_typed_after_the_queue(self, ask: Ask) -> None:
         name = "Type the context's name to continue: "
         assert ask("prod\n", context=TYPE) == f"rwq will remove 1 item of jobs on prod. {name}"
         assert ask("jobs\n", "prod\n", context=TYPE, items=1000) == (
@@ -117,7 +119,7 @@ class TestConfirm:
 
 @pytest.mark.parametrize("url", [None, PLAIN_URL])
 def test_what_yes_confirms(
-    settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch, url: str | None
+    settings: Configured, monkeypatch: pytest.MonkeyPatch, url: str | None
 ) -> None:
     """With and without a terminal; None is an error."""
     named: dict[str, object] = {"yes_for": "prod"}

@@ -13,14 +13,9 @@ from tests.driver import Rwq
 from tests.servers import PrivateServer
 
 
-@pytest.fixture
-def two_queues(raw: redis.Redis) -> None:
+def test_options_before_and_after_the_command(rwq: Rwq, raw: redis.Redis) -> None:
     Foreign(raw, b"one").waiting(b"a")
     Foreign(raw, b"two").waiting(b"b")
-
-
-@pytest.mark.usefixtures("two_queues")
-def test_options_before_and_after_the_command(rwq: Rwq) -> None:
     for line in (
         *("-q one ls -o ids", "ls -q one -o ids", "ls -qone -oids", "-o ids --queue one ls"),
         *("--queue=one ls --output=ids", "-q two ls -q one -o ids", "-o json ls -o ids -q one"),

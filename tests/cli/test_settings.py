@@ -13,6 +13,7 @@ from tests.conftest import ABSENT, Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq, configure, state_of, until
 from tests.servers import PrivateServer
 
+Configured = Callable[..., Settings]
 FILE = """
 current = "cur"
 [contexts.cur]
@@ -29,7 +30,7 @@ url = "local:"
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Callable[..., Settings]:
+def settings(tmp_path: Path) -> Configured:
     configure(tmp_path, FILE)
 
     def made(given: dict[str, object] | None = None, **variables: str) -> Settings:
@@ -45,7 +46,7 @@ VARIABLES = {"RWQ_URL": "redis://rwq", "RWQ_CONTEXT": "variable", "REDIS_URL": "
 
 class TestPrecedence:
     def test_each_source_of_the_server_wins_over_those_after_it(
-        self, settings: Callable[..., Settings], tmp_path: Path
+        self, settings: Configured, tmp_path: Path
     ) -> None:
         given: dict[str, object] = {"url": "redis://option", "context": "named"}
         variables = dict(VARIABLES)
@@ -67,7 +68,7 @@ class TestPrecedence:
         ]
 
     def test_the_queue_is_the_options_the_variables_or_the_contexts(
-        self, settings: Callable[..., Settings]
+        self, settings: Configured
     ) -> None:
         for given, variables, queue, origin in (
             ({"queue": ["a"], "context": "named"}, {"RWQ_QUEUE": "b"}, b"a", "-q"),
@@ -78,13 +79,11 @@ class TestPrecedence:
             found = settings(given, **variables)
             assert (found.queue, found.queue_origin) == (queue, origin)
 
-    def test_a_server_named_by_its_url_has_no_contexts_queue(
-        self, settings: Callable[..., Settings]
-    ) -> None:
+    def test_a_server_named_by_its_url_has_no_contexts_queue(self, settings: Configured) -> None:
         assert settings({"url": "redis://current"}).queues == []
 
     def test_a_broken_file_is_an_error_of_whoever_needs_it(
-        self, settings: Callable[..., Settings], tmp_path: Path
+        self, settings: Configured, tmp_path: Path
     ) -> None:
         configure(tmp_path, "[contexts")
         assert settings({"url": "redis://a"}).server.url == "redis://a"
@@ -93,7 +92,7 @@ class TestPrecedence:
                 _ = settings(given).server
 
 
-def test_a_url_is_guarded_by_the_context_of_its_address(settings: Callable[..., Settings]) -> None:
+def test_a_url_is_guarded_by_the_context_of_its_address(settings: Configured) -> None:
     for url, name in {
         "redis://named:6379/0": "named",
         "rediss://ops:pw@named": "named",

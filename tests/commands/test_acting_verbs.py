@@ -1,11 +1,12 @@
-"""`rwq bury`, `release`, `rm` and `purge`: questions, reasons, summaries and undo files."""
+"""`rwq bury`, `complete`, `release`, `rm` and `purge`: questions, summaries, failures, undo."""
 
 import json
+import re
 import stat
 
 import pytest
 
-from tests.conftest import Foreign, contents
+from tests.conftest import Foreign, contents, lasts
 from tests.driver import UNDO, Rwq, undo_files
 
 pytestmark = pytest.mark.usefixtures("slept_s")
@@ -111,3 +112,106 @@ def test_other_keys_under_the_prefix_of_results_stay(rwq: Rwq, foreign: Foreign)
     assert sorted(foreign.raw.keys()) == [b"jobs:result:odd", b"jobs:result:s"]
     foreign.raw.delete("jobs:result:s")
     assert rwq("purge", "-o", "json").notes == said.replace("2", "1")
+
+
+def named(notes: str) -> dict[str, str]:
+    """The reasons by ID; the time left, which goes by, as TIME."""
+    lines = [line.split(": ", 2) for line in notes.splitlines() if line.startswith("rwq: ")]
+    return {item_id: re.sub(r"for [0-9ms.]+;", "for TIME;", reason) for _, item_id, reason in lines}
+
+
+def test_a_leased_item_names_its_holder_and_the_way_out(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"17", holder=b"worker-3", ttl_ms=250_000)
+    foreign.leased(b"18", holder=b"worker-4", ttl_ms=None)
+    more = "rwq show -q jobs ID says more; without --owner it would be completed"
+    for line, way_out in {
+        "release": "--force ends its lease",
+        "bury": "--force ends its lease",
+        "mv --to other --yes": "--force moves it anyway",
+        "complete --owner me": more,
+    }.items():
+        notes = rwq(*line.split(), "17", "18").notes
+        assert named(notes) == {
+            "17": f"leased by worker-3 for TIME; {way_out.replace('ID', '17')}",
+            "18": f"leased by worker-4 without expiry; {way_out.replace('ID', '18')}",
+        }
+        assert notes.splitlines()[-1].startswith("not owner 2")
+        assert re.search(r"for 4m\d+s;", notes)
+
+
+def test_the_first_five_are_named(rwq: Rwq, foreign: Foreign) -> None:
+    ids = [f"gone-{number:04}" for number in range(1500)]
+    foreign.waiting(b"a")
+    result = rwq("complete", "-", stdin="\n".join(["a", *ids]).encode())
+    assert list(named(result.notes)) == ids[:5]
+    assert result.notes.splitlines()[5:] == ["completed 1, missing 1,500"]
+
+
+def test_json_names_the_first_failures(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a")
+    foreign.leased(b"17", holder=b"worker-3", ttl_ms=None)
+    gone = [f"gone{number}" for number in range(9)]
+    document = rwq("release", "-", "-o", "json", stdin=b"a\n17\n\xff\n").json
+    assert document["failures"] == [
+        {
+            "id": "17",
+            "id_b64": None,
+            "code": "not-owner",
+            "reason": "leased by worker-3 without expiry; --force ends its lease",
+        },
+        {"id": None, "id_b64": "/w==", "code": "missing", "reason": "no such item"},
+    ]
+    many = rwq("complete", *gone, "-o", "json").json
+    assert [each["id"] for each in many["failures"]] == gone[:5]
+    assert many["missing"] == 9
+    assert rwq("complete", "a", "-o", "json").json["failures"] == []
+
+
+class TestSession:
+    """`--mine`, and `--owner` with the name of a session."""
+
+    def test_the_short_name_is_that_of_a_session_of_this_user_here(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a")
+        rwq("lease", variables={"RWQ_SESSION": "nightly"})
+        foreign.leased(b"whole", holder=b"nightly")
+        foreign.leased(b"elsewhere", holder=b"rwq:tester@elsewhere:nightly")
+        words = ("complete", "a", "whole", "elsewhere", "--owner", "nightly", "-o", "jsonl")
+        statuses = [record["status"] for record in rwq(*words).jsonl]
+        assert statuses == ["completed", "completed", "not-owner"]
+
+    def test_an_empty_owner_is_an_unset_variable(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a")
+        result = rwq("complete", "a", "--owner", "")
+        assert (result.code, foreign.raw.exists("jobs:item:a")) == (2, 1)
+        assert rwq("complete", "a", "--owner", "me", "--mine").code == 2
+
+
+class TestResult:
+    def kept(self, foreign: Foreign, item_id: str) -> dict[bytes, bytes]:
+        fields: dict[bytes, bytes] = foreign.raw.hgetall(f"jobs:result:{item_id}")
+        fields.pop(b"completed_ms", None)
+        return fields
+
+    def test_each_item_gets_the_result(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"a", b"b")
+        result = rwq("complete", "a", "b", "gone", "--result", "-", stdin=b"\x00\n")
+        assert result.as_tuple() == (
+            3,
+            "",
+            "rwq: gone: no such item\ncompleted 2, missing 1\n",
+        )
+        wanted = {b"status": b"completed", b"result": b"\x00\n", b"holder": b"them"}
+        assert self.kept(foreign, "a") == self.kept(foreign, "b") == wanted
+        assert sorted(foreign.raw.keys()) == [b"jobs:result:a", b"jobs:result:b"]
+        assert lasts(foreign.raw, 3600, "jobs:result:a")
+
+    def test_an_outcome_without_a_result_is_kept(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        assert rwq("complete", "a", "--rejected").code == 0
+        assert rwq("complete", "b", "--result-ttl", "90s").code == 0
+        kept = [self.kept(foreign, item_id) for item_id in ("a", "b")]
+        assert kept == [{b"status": b"rejected"}, {b"status": b"completed"}]
+        assert lasts(foreign.raw, 3600, "jobs:result:a")
+        assert lasts(foreign.raw, 90, "jobs:result:b")

@@ -12,6 +12,8 @@ import pytest
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, UNDO, Result, Rwq, state_of, undo_files, until
 
+Edit = Callable[..., Result]
+
 
 @pytest.fixture
 def drafts(bare_rwq: Rwq) -> Path:
@@ -22,7 +24,7 @@ def drafts(bare_rwq: Rwq) -> Path:
 
 
 @pytest.fixture
-def edit(rwq: Rwq, drafts: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def edit(rwq: Rwq, drafts: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
     """Run `rwq edit` with a shell script as the editor; `$1` in it is the file."""
     monkeypatch.setattr("tempfile.tempdir", str(drafts))
 
@@ -41,9 +43,7 @@ def kept(drafts: Path) -> list[bytes]:
     return [path.read_bytes() for path in drafts.rglob("*") if path.is_file()]
 
 
-def test_the_edited_data_is_written(
-    rwq: Rwq, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
-) -> None:
+def test_the_edited_data_is_written(rwq: Rwq, foreign: Foreign, drafts: Path, edit: Edit) -> None:
     foreign.waiting(b"a", b"b")
     before = contents(foreign.raw)
     result = edit('sed -i s/data/DATA/ "$1"', "a")
@@ -60,7 +60,7 @@ def test_the_edited_data_is_written(
 
 
 def test_the_file_is_private_and_named_after_the_item(
-    rwq: Rwq, foreign: Foreign, edit: Callable[..., Result]
+    rwq: Rwq, foreign: Foreign, edit: Edit
 ) -> None:
     foreign.raw.set("jobs:item:../a b", '{"a": 1}')
     script = f'ls -ld "$1" "${{1%/*}}" > {shlex.quote(str(rwq.home))}/seen'
@@ -71,7 +71,7 @@ def test_the_file_is_private_and_named_after_the_item(
 
 
 def test_a_newline_that_the_editor_has_added_is_not_written(
-    rwq: Rwq, foreign: Foreign, edit: Callable[..., Result]
+    rwq: Rwq, foreign: Foreign, edit: Edit
 ) -> None:
     for data, written, result in (
         (b"a", b"b\n", b"b"),
@@ -88,7 +88,7 @@ def test_a_newline_that_the_editor_has_added_is_not_written(
 
 
 def test_nothing_is_written_if_nothing_changed(
-    rwq: Rwq, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
+    rwq: Rwq, foreign: Foreign, drafts: Path, edit: Edit
 ) -> None:
     foreign.waiting(b"a")
     for script in ("true", 'echo >> "$1"', 'cp "$1" "$1~"; mv "$1~" "$1"'):
@@ -126,7 +126,7 @@ class TestEditor:
         [("exit 3", "ended with code 3"), ("kill -9 $$", "ended with code 137")],
     )
     def test_that_fails_writes_nothing(
-        self, foreign: Foreign, drafts: Path, edit: Callable[..., Result], script: str, said: str
+        self, foreign: Foreign, drafts: Path, edit: Edit, script: str, said: str
     ) -> None:
         foreign.waiting(b"a")
         result = edit(script, "a")
@@ -219,9 +219,7 @@ def test_an_item_that_changes_or_goes_is_left_and_the_text_is_kept(
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"a\0b", b"x" * 1_000_000 + b"\xc3"])
-def test_binary_data_is_refused(
-    foreign: Foreign, drafts: Path, edit: Callable[..., Result], data: bytes
-) -> None:
+def test_binary_data_is_refused(foreign: Foreign, drafts: Path, edit: Edit, data: bytes) -> None:
     foreign.waiting(b"a")
     foreign.raw.set("jobs:item:a", data)
     assert edit('echo x > "$1"', "a").as_tuple() == (

@@ -25,7 +25,6 @@ def positions(rwq: Rwq, *words: str) -> list[int | None]:
     return [record["position"] for record in rwq("ls", *words, "-o", "json").json]
 
 
-@pytest.mark.usefixtures("five")
 def test_a_page_and_its_positions(rwq: Rwq, five: Foreign) -> None:
     for words, page in (
         ("", "w1 w2 w3 w4 w5"),
@@ -42,53 +41,49 @@ def test_a_page_and_its_positions(rwq: Rwq, five: Foreign) -> None:
     assert len(ids(rwq, "-n", "0")) == 2505
 
 
-class TestSources:
-    @pytest.fixture(autouse=True)
-    def filled(self, five: Foreign) -> None:
-        five.abandoned(b"a1")
-        five.leased(b"l1")
-        five.leased(b"h1", ttl_ms=None)
-        five.raw.lpush(five.keys.processing, b"g1")
-        five.data(b"orphan")
+def test_a_source_selects_a_list(rwq: Rwq, five: Foreign) -> None:
+    five.abandoned(b"a1")
+    five.leased(b"l1")
+    five.leased(b"h1", ttl_ms=None)
+    five.raw.lpush(five.keys.processing, b"g1")
+    five.data(b"orphan")
+    five.delayed(b"d1", 9_999_999_999_999)
+    five.delayed(b"due", 1)
+    five.buried(b"b1", b"it broke")
+    for which, expected in {
+        "waiting": "w1 w2 w3 w4 w5",
+        "processing": "a1 l1 h1 g1",
+        "leased": "l1",
+        "held": "h1",
+        "abandoned": "a1",
+        "orphaned": "orphan",
+        "delayed": "due d1",
+        "due": "due",
+        "buried": "b1",
+        "all": "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1",
+        "all --deep": "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1 orphan",
+        "all --state ghost --state abandoned": "a1 g1",
+        "processing --state leased": "l1",
+        "waiting --state leased": "",
+    }.items():
+        assert ids(rwq, *which.split(), "-Q") == expected.split(), which
+        assert ids(rwq, *which.split(), "-Q", "--offset", "1") == expected.split()[1:], which
 
-    def test_a_source_selects_a_list(self, rwq: Rwq, five: Foreign) -> None:
-        five.delayed(b"d1", 9_999_999_999_999)
-        five.delayed(b"due", 1)
-        five.buried(b"b1", b"it broke")
-        for which, expected in {
-            "waiting": "w1 w2 w3 w4 w5",
-            "processing": "a1 l1 h1 g1",
-            "leased": "l1",
-            "held": "h1",
-            "abandoned": "a1",
-            "orphaned": "orphan",
-            "delayed": "due d1",
-            "due": "due",
-            "buried": "b1",
-            "all": "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1",
-            "all --deep": "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1 orphan",
-            "all --state ghost --state abandoned": "a1 g1",
-            "processing --state leased": "l1",
-            "waiting --state leased": "",
-        }.items():
-            assert ids(rwq, *which.split(), "-Q") == expected.split(), which
-            assert ids(rwq, *which.split(), "-Q", "--offset", "1") == expected.split()[1:], which
 
-    def test_a_guard_is_not_shown_as_a_lease(self, rwq: Rwq, foreign: Foreign) -> None:
-        """In tables; for programs everything stays as the keys say it."""
-        foreign.raw.flushall()
-        foreign.waiting(b"waiting")
-        foreign.leased(b"leased", ttl_ms=7_190_000)
-        foreign.buried(b"buried", b"it broke")
-        rwq("add", "--id", "delayed", "--delay", "2h", "data of delayed")
-        rows = {line.split()[0]: line for line in rwq("ls", "all", "-o", "table").lines}
-        assert rows["buried"].split()[:4] == ["buried", "buried", "-", "-"]
-        assert rows["delayed"].split()[:5] == ["delayed", "delayed", "-", "in", "1h59m"]
-        assert rows["waiting"].split()[:4] == ["waiting", "waiting", "-", "-"]
-        assert rows["leased"].split()[:4] == ["leased", "leased", "them", "1h59m"]
-        records = {record["id"]: record for record in rwq("ls", "all", "-o", "json").json}
-        assert records["buried"]["lease"] == {"holder": "rwq-buried:it broke", "ttl_ms": None}
-        assert records["delayed"]["lease"]["holder"].startswith("rwq-delayed:")
+def test_a_guard_is_not_shown_as_a_lease(rwq: Rwq, foreign: Foreign) -> None:
+    """In tables; for programs everything stays as the keys say it."""
+    foreign.waiting(b"waiting")
+    foreign.leased(b"leased", ttl_ms=7_190_000)
+    foreign.buried(b"buried", b"it broke")
+    rwq("add", "--id", "delayed", "--delay", "2h", "data of delayed")
+    rows = {line.split()[0]: line for line in rwq("ls", "all", "-o", "table").lines}
+    assert rows["buried"].split()[:4] == ["buried", "buried", "-", "-"]
+    assert rows["delayed"].split()[:5] == ["delayed", "delayed", "-", "in", "1h59m"]
+    assert rows["waiting"].split()[:4] == ["waiting", "waiting", "-", "-"]
+    assert rows["leased"].split()[:4] == ["leased", "leased", "them", "1h59m"]
+    records = {record["id"]: record for record in rwq("ls", "all", "-o", "json").json}
+    assert records["buried"]["lease"] == {"holder": "rwq-buried:it broke", "ttl_ms": None}
+    assert records["delayed"]["lease"]["holder"].startswith("rwq-delayed:")
 
 
 @pytest.mark.needs("no-touch")

@@ -1,4 +1,4 @@
-"""Streams cut into records and IDs, or read whole; text from other systems."""
+"""Streams cut into records and IDs, or read whole; text from other systems; JSON lines."""
 
 import io
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
 from rwq_cli.input import streams
+from rwq_cli.input.records import IdRule, InputFormat, RecordReader
 from rwq_cli.input.streams import read_ids, split, whole
 
 
@@ -122,3 +123,52 @@ def test_ids_are_arguments_or_lines_of_stdin(
     arguments: list[str], stdin: bytes, null: bool, ids: list[bytes]
 ) -> None:
     assert flattened(read_ids(environment(stdin), arguments, null_separated=null)) == ids
+
+
+# Each is read with its like in one go if nothing is special about it, and by itself if not.
+JSON_LINES = (
+    b'{"data":"text"}',
+    b'{"data": {"n": [1, 2.50, 1e3, null]}}',
+    b'{"data":""}',
+    b'{"data":"\\u00fc\\ud83d\\ude00"}',
+    b'{"data":12345678901234567890123}',
+    b'{"data":"12345678901234567890123"}',
+    b'{"data":"x","id":"own"}',
+    b'{"data_b64":"AP8="}',
+    b'{"data":[true]}',
+    b'{"data":' + b"[" * 253 + b"]" * 253 + b"}",
+    b'{"data":' + b"[" * 300 + b"]" * 300 + b"}",
+    b'{"data":' + b"[" * 300 + b"1234567890123456789012" + b"]" * 300 + b"}",
+)
+
+
+def records_of(*lines: bytes) -> tuple[list[tuple[bytes, bytes]], list[int]]:
+    """IDs and data of lines that go in together, a random ID as empty; the lines rejected."""
+    reported: list[int] = []
+    reader = RecordReader(
+        environment(b"".join(line + b"\n" for line in lines)),
+        InputFormat.JSONL,
+        IdRule("uuid"),
+        strict=False,
+        report=lambda _source, number, _reason: reported.append(number),
+    )
+    items = [
+        (b"" if len(item_id) == 32 else item_id, data)
+        for batch in reader.from_files(["-"])
+        if not isinstance(batch, Flush)
+        for item_id, data in zip(batch.ids, batch.data, strict=True)
+    ]
+    return items, reported
+
+
+@pytest.mark.parametrize("line", JSON_LINES)
+def test_a_json_line_is_read_alike_alone_and_among_others(line: bytes) -> None:
+    alone = records_of(line, b'{"data":"x","id":"own"}')[0][0]
+    plain = [b'{"data":"plain"}'] * 3
+    assert records_of(line, *plain) == ([alone, *[(b"", b"plain")] * 3], [])
+    assert records_of(line) == ([alone], [])
+
+
+def test_a_broken_line_is_rejected_alone() -> None:
+    # Joined by commas these three would be two objects.
+    assert records_of(b'{"data":["a"', b'"b"]}', b'{"data":"c"}') == ([(b"", b"c")], [1, 2])

@@ -39,7 +39,6 @@ FAST: dict[str, tuple[str, ...]] = {
         "tests/core/work/test_policy.py",
         "tests/commands/test_acting_verbs.py",
         "tests/commands/test_clean.py",
-        "tests/commands/test_complete.py",
         "tests/commands/test_edit_run.py",
     ),
     "commands": (

@@ -51,13 +51,6 @@ class TestBy:
             {".kind": 3, "count": 1},
         ]
 
-    def test_the_field_of_an_object_has_a_short_name(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"l1", b"l2", holder=b"worker-7")
-        foreign.leased(b"l3", holder=b"worker-8")
-        assert rwq("leases", "--by", "holder").text == "worker-7\t2\nworker-8\t1\n"
-        table = rwq("leases", "--by", "lease_holder", "-o", "table").lines
-        assert (table[0], table[2]) == ("HOLDER    COUNT", "worker-7      2")
-
 
 def test_all_that_match_are_sorted_and_then_limited(rwq: Rwq) -> None:
     assert rwq("ls", "--sort", "bytes", "-n", "1", "-o", "ids").text == "e\n"

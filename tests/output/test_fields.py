@@ -6,7 +6,6 @@ import pytest
 
 from tests.conftest import Foreign
 from tests.driver import Rwq
-from tests.support import snapshot
 
 pytestmark = pytest.mark.usefixtures("slept_s")
 
@@ -26,17 +25,6 @@ class TestFields:
     def test_plain_lines_have_them_in_this_order(self, rwq: Rwq) -> None:
         assert rwq("ls", "--fields", "state,id,bytes").text == (
             "waiting\tb1\t10\nwaiting\ta\t300\nwaiting\tc\t9\n"
-        )
-
-    def test_tables_have_them_in_this_order(self, rwq: Rwq) -> None:
-        assert rwq("ls", "--fields", "state,position,id,bytes", "-o", "table").lines == snapshot(
-            [
-                "STATE    #  ID   SIZE",
-                "─────────────────────",
-                "waiting  0  b1   10 B",
-                "waiting  1  a   300 B",
-                "waiting  2  c     9 B",
-            ]
         )
 
     def test_a_described_record_is_a_line_for_scripts(self, rwq: Rwq) -> None:

@@ -6,7 +6,7 @@ import pytest
 import redis
 from rich.cells import cell_len
 
-from tests.conftest import ABSENT, Foreign
+from tests.conftest import Foreign
 from tests.driver import Rwq
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
@@ -134,11 +134,7 @@ class TestColour:
 
 
 class TestDefaults:
-    def test_an_empty_list_is_a_sentence(self, rwq: Rwq) -> None:
-        assert plain(rwq.on_screen("ls")[1]) == [
-            ABSENT.rstrip(),
-            "No waiting items in jobs.",
-        ]
+    def test_nothing_to_lease_is_a_sentence(self, rwq: Rwq) -> None:
         code, seen = rwq.on_screen("lease")
         assert (code, plain(seen)) == (1, ["Nothing to lease in jobs."])
 
