@@ -108,12 +108,6 @@ class PrivateCluster:
         """Whether a node is a primary now."""
         return bool(self.call(number, "ROLE")[0] == b"master")
 
-    def replica_of(self, number: int) -> int:
-        """The number of the replica of a primary."""
-        (line,) = self.call(number, "CLUSTER", "REPLICAS", self.ids[number])
-        text = line if isinstance(line, str) else line.decode()
-        return self.ids.index(text.split()[0])
-
     def is_replicated(self, number: int) -> bool:
         """Whether the replica of a primary has everything that the primary has."""
         return _is_replicated(self.nodes[number].client())

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from tests.docs.machine import machine
-from tests.docs.matching import difference
 from tests.docs.pages import blocks, pages
-from tests.docs.steps import RUN, Step, hosts, steps
+from tests.docs.steps import RUN, Step, difference, hosts, steps
 from tests.driver import Rwq
 from tests.servers import NoServerBinary
 
@@ -60,12 +59,12 @@ BLOCKS = [block for page in pages() for block in blocks(page)]
 
 def test_every_block_has_a_known_language() -> None:
     known = {*RUN, *READ}
-    shell = [block.place for block in BLOCKS if block.language == SHELL]
-    assert [place.partition(":")[0] for place in shell] == [
-        "README.md",
-        "README.md",
-        "docs/moving.md",
-    ]
+    shell = [block for block in BLOCKS if block.language == SHELL]
+    assert [block.page for block in shell] == ["README.md", "README.md", "docs/moving.md"]
+    # One command each.
+    assert [block.text.count("\n") for block in shell[:2]] == [1, 1]
+    assert "rwq demo" in shell[0].text
+    assert "python -m pytest" in shell[1].text
     others = [block for block in BLOCKS if block.language != SHELL]
     assert {block.place: block.language for block in others if block.language not in known} == {}
 

@@ -9,8 +9,8 @@ from rwq_cli.core.work.policy import Fate
 from rwq_cli.output.outcomes import WORDS
 from tests.conftest import Foreign
 from tests.docs import reference
-from tests.docs.json_kinds import OTHER_KINDS, SUMMARY
 from tests.docs.pages import pages, text_of
+from tests.docs.reference import OTHER_KINDS, SUMMARY
 from tests.driver import Rwq
 
 

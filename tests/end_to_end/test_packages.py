@@ -97,6 +97,7 @@ def test_the_wheel_has_the_package_and_nothing_else(packages: Packages) -> None:
     assert held == ours
     assert {Path(name).suffix for name in held} >= {".lua", ".typed"}
     assert f"\nName: rwq-cli\nVersion: {rwq_cli.__version__}\n" in text
+    assert f"\n## [{rwq_cli.__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert "\nLicense-File: LICENSE\n" in text
 
 

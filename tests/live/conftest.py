@@ -1,52 +1,22 @@
-"""A private server for these tests, and the ends of every process that they start."""
+"""A server for these tests, and workers of upstream's."""
 
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.live.peers import Peer, node_peer, python_peer, start
-from tests.servers import NoServerBinary, PrivateServer, running_server
-
-StartProcess = Callable[..., "subprocess.Popen[bytes]"]
-
-
-@pytest.fixture(scope="session")
-def live_server_process() -> Iterator[PrivateServer]:
-    """A server that nobody else uses."""
-    try:
-        with running_server() as server:
-            yield server
-    except NoServerBinary as reason:
-        pytest.skip(str(reason))
+from tests.live.peers import Peer, node_peer, python_peer
+from tests.servers import PrivateServer
 
 
 @pytest.fixture
-def live_server(live_server_process: PrivateServer) -> PrivateServer:
+def live_server(server: PrivateServer) -> PrivateServer:
     """The server, empty, and without the scripts of an earlier test."""
-    with live_server_process.client() as client:
+    with server.client() as client:
         client.flushall()
         client.script_flush()
-    return live_server_process
-
-
-@pytest.fixture
-def start_process() -> Iterator[StartProcess]:
-    """`peers.start`, whose processes all end with the test, however it ends."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start_one(*words: object) -> "subprocess.Popen[bytes]":
-        started.append(start(words))
-        return started[-1]
-
-    yield start_one
-    for process in started:
-        process.kill()
-    for process in started:
-        process.wait()
+    return server
 
 
 @pytest.fixture(scope="session")

@@ -25,9 +25,16 @@ import redis_work_queue as upstream
 
 from rwq_cli.core import NewItem, Repair, Server, State, Status, WorkQueue, connect
 from rwq_cli.core.items.schedule import promote
-from tests.live.conftest import StartProcess
 from tests.live.peer_worker import DEATH_STATUS
-from tests.live.peers import Entry, Peer, core_peer, node_peer, python_peer, read_book
+from tests.live.peers import (
+    Entry,
+    Peer,
+    core_peer,
+    node_peer,
+    python_peer,
+    read_book,
+    start as start_worker,
+)
 from tests.live.raw_keys import end_settling_leases, read_raw_keys
 from tests.long import usual
 from tests.processes import COMMAND, start
@@ -152,10 +159,8 @@ class Acts:
 class Chaos:
     """Everything that goes on at once, and its books."""
 
-    def __init__(
-        self, server: PrivateServer, start: StartProcess, folder: Path, peers: list[Peer]
-    ) -> None:
-        self._server, self._start, self._folder = server, start, folder
+    def __init__(self, server: PrivateServer, folder: Path, peers: list[Peer]) -> None:
+        self._server, self._folder = server, folder
         self._peers = peers
         self._workers: list[Popen[bytes] | None] = [None] * len(peers)
         self._books: list[tuple[Peer, Path]] = []
@@ -169,6 +174,9 @@ class Chaos:
     def close(self) -> None:
         for sign in ("calm", "stop"):
             (self._folder / sign).touch()
+        for worker in filter(None, self._workers):
+            worker.kill()
+            worker.wait()
         self.acts.finish()
         self._db.close()
 
@@ -239,7 +247,7 @@ class Chaos:
         signs = {sign: self._folder / sign for sign in ("calm", "stop")}
         told = {"socket": self._server.socket, "queue": QUEUE, "lease_s": lease_s, **signs}
         seed = random.randrange(2**32)
-        return self._start(*peer.command_line(do="chaos", book=book, seed=seed, **told))
+        return start_worker(peer.command_line(do="chaos", book=book, seed=seed, **told))
 
     def add_some(self) -> None:
         """Three items by rwq in one batch, three by upstream's code, two by its later versions."""
@@ -255,12 +263,7 @@ class Chaos:
 
 
 @pytest.fixture
-def chaos(
-    live_server: PrivateServer,
-    start_process: StartProcess,
-    tmp_path: Path,
-    npm_packages: Path | str,
-) -> Iterator[Chaos]:
+def chaos(live_server: PrivateServer, tmp_path: Path, npm_packages: Path | str) -> Iterator[Chaos]:
     seed = int(os.environ.get("RWQ_CHAOS_SEED", random.SystemRandom().randrange(2**32)))
     # What each draws; how their steps meet is up to the machine.
     print(f"RWQ_CHAOS_SEED={seed}")
@@ -268,9 +271,8 @@ def chaos(
     peers = [python_peer() for _ in range(3)]
     if isinstance(npm_packages, Path):
         peers.append(node_peer(npm_packages))
-    made = Chaos(
-        live_server, start_process, tmp_path, [*peers, *(core_peer(death=_DEATH) for _ in range(2))]
-    )
+    peers += (core_peer(death=_DEATH) for _ in range(2))
+    made = Chaos(live_server, tmp_path, peers)
     yield made
     made.close()
 
