@@ -20,7 +20,7 @@ from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.notes import Notes
 from rwq_cli.work.passing import Passage
 from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted
-from rwq_cli.work.running import Cause, Limits, Outputs, Run, Stream
+from rwq_cli.work.running import Limits, Outputs, Run, Stream
 
 # The exit codes of a command that mean something.
 PUT_BACK, GIVE_UP, NOT_RUN = 75, 100, (126, 127)
@@ -50,11 +50,9 @@ class Commands:
         notes: Notes,
         may_begin: Callable[[], bool],
         end_with: Callable[[RwqError], object],
-        note_start: Callable[[Run], object],
     ) -> None:
         self._invocations, self._outputs, self._limits = invocations, outputs, limits
-        self._notes, self._may_begin = notes, may_begin
-        self._end_with, self._note_start = end_with, note_start
+        self._notes, self._may_begin, self._end_with = notes, may_begin, end_with
         self._runs: dict[int, Run] = {}
         self.passage = Passage(self._wake)
         give = self.passage.give
@@ -66,8 +64,6 @@ class Commands:
         self._is_starting = self._is_ended = self._is_closed = False
         # Since when the machine has had no room for a process.
         self._no_room_s: float | None = None
-        # The command of each job that is not settled.
-        self.run_of: dict[Job, Run] = {}
         self._selector = DefaultSelector()
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
@@ -91,7 +87,7 @@ class Commands:
         """End all commands, also those that are being started."""
         self._is_ended = True
         for run in self.runs:
-            self._end(run, Cause.STOP)
+            self._end(run)
 
     def kill_all(self) -> None:
         for run in self.runs:
@@ -107,10 +103,10 @@ class Commands:
         """End the command of a lost job, unless it has others that are not lost."""
         for run in self.runs:
             if job in run.jobs and all(each.loss is not None for each in run.jobs):
-                self._end(run, Cause.LOST)
+                self._end(run)
 
-    def _end(self, run: Run, cause: Cause) -> None:
-        run.end(cause)
+    def _end(self, run: Run) -> None:
+        run.end()
         self._wake()
 
     def reap_orphans(self) -> None:
@@ -124,10 +120,10 @@ class Commands:
 
     # The thread of the loop.
 
-    def start(self, jobs: Sequence[Job], finish: Finish) -> None:
+    def start(self, jobs: Sequence[Job], finish: Finish) -> Run | None:
         if not self._may_begin():
             finish(_unused(jobs))
-            return
+            return None
         invocation = None
         try:
             invocation = self._invocations.of(jobs)
@@ -140,22 +136,20 @@ class Commands:
             if not isinstance(error, BadArguments | CannotRun):
                 raise
             finish(self._not_started(jobs, error))
-            return
+            return None
         self._no_room_s = None
-        self.run_of.update(dict.fromkeys(jobs, run))
-        self._note_start(run)
         # In this order: once its end can be seen, all of it is known.
         for stream in run.streams:
             self._selector.register(stream.fd, EVENT_READ, partial(self._read, stream))
         self._runs[run.pid] = run
-        self._notes.progress.running = len(self._runs)
         if run.pidfd is not None:
             self._selector.register(run.pidfd, EVENT_READ, partial(self._note_exit, run))
         self._is_starting = False
         if self._is_ended:
-            self._end(run, Cause.STOP)
+            self._end(run)
         elif run.due_s < self._looks_s:
             self._wake()
+        return run
 
     def _not_started(self, jobs: Sequence[Job], error: Exception) -> JobEnd:
         if isinstance(error, BadArguments):
@@ -207,10 +201,10 @@ class Commands:
         assert run.pidfd is not None
         self._close(run.pidfd)
         run.has_exited = True
-        if run.cause is None:
-            self._settle(run)
-        else:
+        if run.is_ending:
             self._looks_s = 0.0
+        else:
+            self._settle(run)
 
     def _read(self, stream: Stream) -> None:
         if stream.has_ended:
@@ -234,12 +228,12 @@ class Commands:
             run.check()
             if run.is_over:
                 self._settle(run)
-            elif run.cause is None and run.is_newly_stopped():
+            elif not run.is_ending and run.is_newly_stopped():
                 text = f"its command (process {run.pid}) is stopped"
                 cure = f"kill -CONT {run.pid} lets it go on"
                 self._notes.line(f"{escaped(run.jobs[0].item_id)}: {text}; {cure}")
         now_s = time.monotonic()
-        is_ending = any(run.cause is not None or run.pidfd is None for run in self.runs)
+        is_ending = any(run.is_ending or run.pidfd is None for run in self.runs)
         often_s = _GONE_S if is_ending else _LOOK_S
         self._looks_s = min((now_s + often_s, *(run.due_s for run in self.runs)))
 
@@ -250,7 +244,6 @@ class Commands:
             if stream.has_ended:
                 self._close(stream.fd)
         del self._runs[run.pid]
-        self._notes.progress.running = len(self._runs)
         run.finish(self._judge(run))
 
     def _judge(self, run: Run) -> JobEnd:
@@ -258,7 +251,7 @@ class Commands:
         is_working = self._may_begin()
         code, tail = run.code or 0, run.stderr.tail
         said = b": " + tail if tail else b""
-        if run.cause is Cause.TIMEOUT:
+        if run.has_timed_out:
             return Failure(b"timed out after %gs" % (self._limits.max_time_s or 0) + said)
         if code == 0:
             if run.stdout.is_cut:
@@ -268,7 +261,7 @@ class Commands:
         # The signal that stops the worker, such as that of Ctrl-C, also reaches a command that has
         # no session of its own yet.
         is_hit = -code in (signal.SIGINT, signal.SIGTERM) and run.run_s < _START_S
-        if run.cause is not None or (is_hit and not is_working):
+        if run.is_ending or (is_hit and not is_working):
             return PutBack(front=True)
         if code == PUT_BACK:
             return PutBack(rest_s=_REST_S)

@@ -36,8 +36,7 @@ class Event(NamedTuple):
     """Something that happened to an item, at this unix time: `STARTED`, or its fate.
 
     Of an item without attempts left, `attempt` is the last one that was made. A process is known if
-    one was started, and how it ended once it has. `has_backlog` says of a retry that other items
-    are probably taken before it.
+    one was started, and how it ended once it has.
     """
 
     at_s: float
@@ -52,16 +51,11 @@ class Event(NamedTuple):
     run_s: float | None = None
     reason: bytes | None = None
     delay_s: float | None = None
-    has_backlog: bool = False
     gave_up: bool = False
 
 
-def event_of(job: Job, kind: str, run: Run | None) -> Event:
-    event = Event(time(), kind, job.queue, job.item_id, job.attempt, job.returns)
-    if run is None or run.code is None:
-        return event._replace(pid=None if run is None else run.pid)
-    code, number = (run.code, None) if run.code >= 0 else (None, -run.code)
-    return event._replace(pid=run.pid, exit_code=code, signal=number, run_s=run.run_s)
+def start_event(job: Job, run: Run) -> Event:
+    return Event(time(), STARTED, job.queue, job.item_id, job.attempt, job.returns, run.pid)
 
 
 def end_event(ended: Ended, run: Run | None) -> tuple[Event, bool]:
@@ -72,12 +66,20 @@ def end_event(ended: Ended, run: Run | None) -> tuple[Event, bool]:
         reason = _LOSSES[job.loss or Loss.ENDED]
     elif isinstance(end, Failure | GiveUp):
         reason = end.reason
-    event = event_of(job, fate.value, run)._replace(reason=reason, gave_up=ended.gave_up)
-    if end is None:
-        event = event._replace(attempt=job.attempt - 1)
-    if fate is Fate.RETRY:
-        event = event._replace(delay_s=ended.step.delay_s, has_backlog=_has_backlog(job))
-    is_own_doing = fate is Fate.LOST and event.exit_code == 0 and _is_own_doing(job)
+    code = None if run is None else run.code
+    event = Event(
+        *(time(), fate.value, job.queue, job.item_id),
+        job.attempt if end is not None else job.attempt - 1,
+        job.returns,
+        None if run is None else run.pid,
+        exit_code=None if code is None or code < 0 else code,
+        signal=None if code is None or code >= 0 else -code,
+        run_s=None if run is None or code is None else run.run_s,
+        reason=reason,
+        delay_s=ended.step.delay_s if fate is Fate.RETRY else None,
+        gave_up=ended.gave_up,
+    )
+    is_own_doing = fate is Fate.LOST and code == 0 and _is_own_doing(job)
     return event, reason is not None and not is_own_doing
 
 
@@ -90,13 +92,6 @@ def _is_own_doing(job: Job) -> bool:
     # Then it waits; a lease that has vanished leaves it in processing.
     with suppress(ServerError):
         return state(job.handle, job.item_id) in (State.WAITING, State.DELAYED, State.GONE)
-    return False
-
-
-def _has_backlog(job: Job) -> bool:
-    """Whether items wait that are probably taken before a retry."""
-    with suppress(ServerError):
-        return int(job.handle.call("LLEN", job.handle.keys.main)) > 0
     return False
 
 
@@ -157,9 +152,7 @@ class Notes:
 
 def _fate(event: Event) -> str:
     if event.kind == Fate.RETRY:
-        # What waits is taken first.
-        when = "not before" if event.has_backlog else "in"
-        return f"attempt {event.attempt + 1:,} {when} {human.duration(event.delay_s)}"
+        return f"attempt {event.attempt + 1:,} in {human.duration(event.delay_s)}"
     if event.kind == Fate.LOST:
         return "lost, not completed by this worker"
     return f"{event.kind} after attempt {event.attempt:,}" if event.gave_up else event.kind

@@ -7,7 +7,7 @@ import shutil
 import signal
 from collections.abc import Mapping
 from tempfile import TemporaryFile
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
@@ -82,56 +82,42 @@ def start(invocation: Invocation) -> tuple[int, list[int], list[int]]:
     It has no terminal, so that what asks on `/dev/tty` fails at once, and Ctrl-C does not reach it.
     The error says whether it cannot be run for any item, for this one, or only now.
     """
-    stdin: int | None = None
     readers: list[int] = []
     writers: list[int] = []
     actions: list[tuple[object, ...]] = []
     try:
-        if invocation.stdin:
-            stdin = _memory(invocation.stdin)
-            actions.append((os.POSIX_SPAWN_DUP2, stdin, 0))
-        else:
-            actions.append((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0))
-        for number in (1, 2):
-            for fds, fd in zip((readers, writers), os.pipe(), strict=True):
-                fds.append(fd)
-            actions.append((os.POSIX_SPAWN_DUP2, writers[-1], number))
-        # subprocess would take twice as long.
-        pid = os.posix_spawn(
-            invocation.program,
-            invocation.arguments,
-            invocation.variables,
-            file_actions=actions,
-            setsid=True,
-            setsigmask=(),
-            setsigdef=_DEFAULT_SIGNALS,
-        )
+        with _stdin(invocation.stdin) as stdin:
+            actions.append((os.POSIX_SPAWN_DUP2, stdin.fileno(), 0))
+            for number in (1, 2):
+                for fds, fd in zip((readers, writers), os.pipe(), strict=True):
+                    fds.append(fd)
+                actions.append((os.POSIX_SPAWN_DUP2, writers[-1], number))
+            # subprocess would take twice as long.
+            pid = os.posix_spawn(
+                invocation.program,
+                invocation.arguments,
+                invocation.variables,
+                file_actions=actions,
+                setsid=True,
+                setsigmask=(),
+                setsigdef=_DEFAULT_SIGNALS,
+            )
     except (OSError, ValueError) as error:
         for fd in (*readers, *writers):
             os.close(fd)
         raise _failure(os.fsdecode(invocation.program), error)
-    finally:
-        if stdin is not None:
-            os.close(stdin)
     return pid, readers, writers
 
 
-def _memory(data: bytes) -> int:
+def _stdin(data: bytes | None) -> IO[bytes]:
     """A file in memory that holds the data: nobody has to feed it to the command."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("rwq-data")
-    else:
-        with TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    try:
-        # Its offset stays at the start.
-        written = 0
-        while written < len(data):
-            written += os.pwrite(fd, memoryview(data)[written:], written)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
+    if not data:
+        return open(os.devnull, "rb")
+    is_in_memory = hasattr(os, "memfd_create")
+    file = open(os.memfd_create("rwq-data"), "w+b") if is_in_memory else TemporaryFile()  # noqa: SIM115
+    file.write(data)
+    file.seek(0)
+    return file
 
 
 def _failure(name: str, error: OSError | ValueError) -> Exception:

@@ -5,7 +5,6 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from enum import Enum, auto
 from math import inf
 from threading import Lock
 from typing import NamedTuple
@@ -39,14 +38,6 @@ class Limits(NamedTuple):
     max_time_s: float | None
     kill_after_s: float
     grace_s: float | None
-
-
-class Cause(Enum):
-    """Why a command was ended by its worker."""
-
-    TIMEOUT = auto()
-    LOST = auto()
-    STOP = auto()
 
 
 class Stream:
@@ -119,7 +110,8 @@ class Run:
         self._kill_after_s, self.run_s = limits.kill_after_s, 0.0
         # When its time is over, or it is to be killed.
         self.due_s = self._began_s + (limits.max_time_s or inf)
-        self.cause: Cause | None = None
+        # Whether the worker ends it, and because its time was over.
+        self.is_ending = self.has_timed_out = False
         self.code: int | None = None
         self._is_killed = self._is_stopped = self.has_exited = False
         # Its ID is its own until it is reaped.
@@ -136,7 +128,7 @@ class Run:
         if not self.has_exited and self.pidfd is None:
             self.has_exited = self._wait_for(os.WNOHANG)
         return self.has_exited and (
-            self.cause is None or self._is_killed or not processes_of(self.pid, self._mark)
+            not self.is_ending or self._is_killed or not processes_of(self.pid, self._mark)
         )
 
     def is_newly_stopped(self) -> bool:
@@ -152,10 +144,10 @@ class Run:
     def check(self) -> None:
         if time.monotonic() < self.due_s:
             return
-        if self.cause is None:
-            self.end(Cause.TIMEOUT)
-        else:
+        if self.is_ending:
             self.kill()
+        else:
+            self.has_timed_out = self.end()
 
     def reap(self) -> None:
         self._wait_for(0)
@@ -184,20 +176,20 @@ class Run:
                 self.code = os.waitstatus_to_exitcode(status) if pid else None
         return self.code is not None
 
-    def end(self, cause: Cause) -> None:
-        """Send SIGTERM to all that it has started, and SIGKILL later."""
+    def end(self) -> bool:
+        """Send SIGTERM to all that it has started, and SIGKILL later; False if it was ended."""
         with self._lock:
-            if self.cause is not None or self.code is not None:
-                return
+            if self.is_ending or self.code is not None:
+                return False
             self.due_s = time.monotonic() + self._kill_after_s
-            self.cause = cause
+            self.is_ending = True
         self.send(signal.SIGTERM)
         # What is stopped cannot end.
         self.send(signal.SIGCONT)
+        return True
 
     def kill(self) -> None:
-        self.cause = self.cause or Cause.STOP
-        self._is_killed, self.due_s = True, inf
+        self.is_ending, self._is_killed, self.due_s = True, True, inf
         self.send(signal.SIGKILL)
 
     def send(self, number: int) -> None:
@@ -205,7 +197,7 @@ class Run:
         with self._lock:
             if self.code is not None:
                 return
-            others = processes_of(self.pid, self._mark) if self.cause is not None else set()
+            others = processes_of(self.pid, self._mark) if self.is_ending else set()
             for kill, pid in ((os.killpg, self.pid), *((os.kill, pid) for pid in others)):
                 with suppress(ProcessLookupError, PermissionError):
                     if kill is os.killpg or os.getpgid(pid) != self.pid:

@@ -25,7 +25,7 @@ from rwq_cli.core.work.control import (
     WorkEvent,
     WorkSummary,
 )
-from rwq_cli.core.work.job import Ended, Job, Starter
+from rwq_cli.core.work.job import Ended, Finish, Job, Starter
 from rwq_cli.core.work.policy import Fate
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
@@ -33,7 +33,7 @@ from rwq_cli.service.rounds import jittered
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.commands import Commands
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.notes import STARTED, Event, Notes, commands, end_event, event_of, status
+from rwq_cli.work.notes import Event, Notes, commands, end_event, start_event, status
 from rwq_cli.work.running import Limits, Outputs, Run, watch_leftovers
 from rwq_cli.work.signals import handled_signals
 
@@ -83,12 +83,13 @@ class Worker:
         # That nobody has read.
         self._events: deque[Event] = deque()
         self._commands = Commands(
-            *(invocations, outputs, limits, notes),
-            *(self._may_begin, self._end_with, self._note_start),
+            invocations, outputs, limits, notes, self._may_begin, self._end_with
         )
+        # The command of each job that is not settled.
+        self._run_of: dict[Job, Run] = {}
         self._ended = Flag()
         self._failure: BaseException | None = None
-        self._is_continued = self._is_paused = self._has_left = False
+        self._is_continued = self._has_left = False
         # When it had nothing left to do but to wait for the server, None before; and for what.
         self._idle_s: float | None = None
         self._awaited: list[Job] = []
@@ -139,8 +140,7 @@ class Worker:
             self._follow_pause()
             if is_over:
                 return
-            progress.is_paused = self._is_paused
-            progress.is_stopping = self._stage >= _Stage.STOPPING
+            progress.running = self._commands.running
             now_s = time.monotonic()
             if notes.tick_s is not None and now_s >= ticks_s:
                 ticks_s = now_s + notes.tick_s
@@ -196,8 +196,7 @@ class Worker:
 
     def _run_loop(self) -> None:
         try:
-            starter = Starter(self._commands.start)
-            self._summary = self._work(starter, stop=self._stop, on_event=self._note)
+            self._summary = self._work(Starter(self._begin), stop=self._stop, on_event=self._note)
         except BaseException as error:
             self._failure = self._failure or error
         self._has_left = True
@@ -227,7 +226,7 @@ class Worker:
         if number in (signal.SIGINT, signal.SIGTERM):
             self._advance(_Stage(min(self._stage + 1, _Stage.KILLING)))
         elif number in (signal.SIGUSR1, signal.SIGUSR2):
-            self._is_paused = number == signal.SIGUSR1
+            self._notes.progress.is_paused = number == signal.SIGUSR1
             self._follow_pause()
         elif number == signal.SIGHUP:
             self._stop.drain()
@@ -241,6 +240,7 @@ class Worker:
         # One that is being started may have sent the signal.
         running = self._commands.running
         if stage is _Stage.STOPPING:
+            self._notes.progress.is_stopping = True
             self._stop.set()
             self._supervision.stopping()
             if self._limits.grace_s is not None:
@@ -263,7 +263,7 @@ class Worker:
 
     def _follow_pause(self) -> None:
         is_unread = len(self._events) > _UNREAD_MAX or self._commands.is_full
-        is_paused = self._is_paused or is_unread
+        is_paused = self._notes.progress.is_paused or is_unread
         if is_paused is not self._stop.is_paused:
             self._stop.pause(is_paused=is_paused)
 
@@ -295,9 +295,12 @@ class Worker:
         self._look()
         return self._stage is _Stage.WORKING
 
-    def _note_start(self, run: Run) -> None:
-        if self._yields_starts:
-            self._events.extend(event_of(job, STARTED, run) for job in run.jobs)
+    def _begin(self, jobs: Sequence[Job], finish: Finish) -> None:
+        if run := self._commands.start(jobs, finish):
+            # This thread also hears of their ends.
+            self._run_of.update(dict.fromkeys(jobs, run))
+            if self._yields_starts:
+                self._events.extend(start_event(job, run) for job in jobs)
 
     def _note(self, event: WorkEvent) -> None:
         if isinstance(event, Ended):
@@ -318,7 +321,7 @@ class Worker:
             self._fail(event.error)
 
     def _settle(self, ended: Ended) -> None:
-        event, is_failure = end_event(ended, self._commands.run_of.pop(ended.job, None))
+        event, is_failure = end_event(ended, self._run_of.pop(ended.job, None))
         progress = self._notes.progress
         progress.counts[ended.fate] += 1
         progress.gave_up += event.gave_up
