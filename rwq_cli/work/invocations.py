@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count
 from tempfile import mkstemp
 from typing import Any
 
@@ -30,8 +31,8 @@ class Input(StrEnum):
 _NEEDS = {b"{file}": Input.FILE, b"{data}": Input.ARG}
 _PLACEHOLDER = re.compile(rb"\{(?:id|file|data)\}")
 _OWN = (b"RWQ_ID", b"RWQ_ID_B64", b"RWQ_ATTEMPT", b"RWQ_RETURNS", b"RWQ_LAST")
-# By its value, the processes of a worker are found.
-_WORKER = b"RWQ_WORKER"
+# By its value, the processes of a command are found, and by its beginning those of a worker.
+MARK = b"RWQ_WORKER"
 
 
 @dataclass
@@ -55,14 +56,10 @@ class Invocations:
 
     def __post_init__(self) -> None:
         self.input = self.input or Input.STDIN
-        worker = os.urandom(8).hex().encode()
-        # An entry of the environment of every command, and of no other process.
-        self.mark = _WORKER + b"=" + worker
-        made = {
-            **self.inherited,
-            _WORKER: worker,
-            b"RWQ_LEASE_SECONDS": b"%g" % self.lease_s,
-        }
+        self._worker, self._numbers = os.urandom(8).hex().encode() + b".", count(1)
+        # What an entry of the environment of every command begins with, and of no other process.
+        self.mark = MARK + b"=" + self._worker
+        made = {**self.inherited, b"RWQ_LEASE_SECONDS": b"%g" % self.lease_s}
         # A worker may run in a command of another one.
         self._common = {
             name: value for name, value in made.items() if value is not None and name not in _OWN
@@ -119,6 +116,7 @@ class Invocations:
         """The environment for an item, or for the batch that it begins, which names no item."""
         made = {
             **self._common,
+            MARK: self._worker + b"%d" % next(self._numbers),
             b"RWQ_QUEUE": job.queue,
             b"RWQ_SESSION": job.holder.removeprefix(self.holder_prefix),
             b"RWQ_SLOT": b"%d" % job.slot,

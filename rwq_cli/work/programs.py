@@ -113,8 +113,10 @@ def _stdin(data: bytes | None) -> IO[bytes]:
     """A file in memory that holds the data: nobody has to feed it to the command."""
     if not data:
         return open(os.devnull, "rb")
-    is_in_memory = hasattr(os, "memfd_create")
-    file = open(os.memfd_create("rwq-data"), "w+b") if is_in_memory else TemporaryFile()  # noqa: SIM115
+    if hasattr(os, "memfd_create"):
+        file: IO[bytes] = open(os.memfd_create("rwq-data"), "w+b")  # noqa: SIM115
+    else:
+        file = TemporaryFile()  # noqa: SIM115
     file.write(data)
     file.seek(0)
     return file

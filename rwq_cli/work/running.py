@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 from rwq_cli.core.work.job import Finish, Job
 from rwq_cli.processes import DeathWatch, processes_of
+from rwq_cli.work.invocations import MARK
 from rwq_cli.work.programs import Invocation, start
 
 # What a result holds at most.
@@ -101,7 +102,7 @@ class Run:
         self.jobs, self.finish = jobs, finish
         self._file = invocation.file
         # Its processes are known by this, for no other command has the same.
-        self._mark = b"RWQ_SESSION=" + invocation.variables[b"RWQ_SESSION"]
+        self._mark = MARK + b"=" + invocation.variables[MARK]
         self._began_s = time.monotonic()
         # While the ends that it writes to are open here, too, its streams do not end: that it has
         # ended is seen once, and not bit by bit.
@@ -204,7 +205,7 @@ class Run:
                         kill(pid, number)
 
 
-# $1 is the entry of the environment by which commands are found, $2 how long they get, seconds.
+# $1 begins the entry of the environment by which commands are found, $2 how long they get, seconds.
 # Neither the shell nor grep has that entry.
 _SCRIPT = r"""
 trap '' HUP INT QUIT TERM TSTP

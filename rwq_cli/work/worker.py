@@ -25,6 +25,7 @@ from rwq_cli.core.work.control import (
     WorkEvent,
     WorkSummary,
 )
+from rwq_cli.core.work.held import taken_from
 from rwq_cli.core.work.job import Ended, Finish, Job, Starter
 from rwq_cli.core.work.policy import Fate
 from rwq_cli.output import human
@@ -135,7 +136,7 @@ class Worker:
             notes.write()
             if self._is_continued:
                 self._resume()
-            if events := [self._events.popleft() for _ in range(len(self._events))]:
+            if events := taken_from(self._events):
                 yield events
             self._follow_pause()
             if is_over:

@@ -3,9 +3,7 @@
 import http.client
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from threading import Event, Thread
 from typing import Any
 
@@ -17,7 +15,7 @@ from rwq_cli.output.exposition import Metric
 from rwq_cli.service.supervision import Beats, Supervision
 from tests.conftest import FakeClock
 from tests.driver import TIMEOUT_S
-from tests.service.managers import Manager
+from tests.service.managers import Manager, manager as manager
 
 
 def some_metrics() -> Iterable[Metric]:
@@ -111,19 +109,6 @@ def test_an_announced_pause_is_not_late(clock: FakeClock) -> None:
     assert beats.late_s == 0
     clock.now_s += 61
     assert beats.late_s == 1
-
-
-@contextmanager
-def manager_at(name: str, address: str | bytes) -> Iterator[Manager]:
-    made = Manager(name, address)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def manager(tmp_path: Path) -> Iterator[Manager]:
-    with manager_at(str(tmp_path / "notify"), str(tmp_path / "notify")) as made:
-        yield made
 
 
 def test_a_manager_hears_what_has_changed(manager: Manager) -> None:

@@ -144,12 +144,13 @@ class PushWaiter:
         link.close()
 
     def close(self) -> None:
-        """Close the links, which also ends their blocked commands."""
-        for link in self._links.values():
-            link.close()
-        self._links.clear()
+        """Close the links, which also ends their blocked commands; a wait opens them again."""
+        for key in list(self._links):
+            self._close(key)
+        self._unwatched = dict.fromkeys(self._lists, 0.0)
         if self._selector is not None:
             self._selector.close()
+            self._selector = None
 
     def __enter__(self) -> "PushWaiter":
         return self

@@ -4,7 +4,9 @@ How ends are sent to the server, and what its replies mean.
 """
 
 import random
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -83,6 +85,15 @@ def batches_of(items: Iterable[_T], kind: Callable[[_T], Hashable]) -> Iterator[
         alike.setdefault(kind(item), []).append(item)
     for group in alike.values():
         yield from in_batches(group, items_max=BATCH_WRITES)
+
+
+def taken_from(queue: deque[_T]) -> list[_T]:
+    """All that is in a queue by now; other threads may append to it, and take from it."""
+    taken: list[_T] = []
+    with suppress(IndexError):
+        while True:
+            taken.append(queue.popleft())
+    return taken
 
 
 class Call(NamedTuple):
@@ -169,9 +180,9 @@ class HeldJobs:
         # By queue and ID, in the order in which they were leased.
         self._held: dict[tuple[bytes, bytes], Job] = {}
         self._endings: dict[Job, Ending] = {}
-        # What is to be reported.
-        self._settled: list[Ended] = []
-        self._lost: list[Job] = []
+        # To be reported: jobs whose ends were settled, and those found lost while they run.
+        self.ended: deque[Ended] = deque()
+        self.lost: deque[Job] = deque()
 
     @property
     def all(self) -> list[Job]:
@@ -196,7 +207,7 @@ class HeldJobs:
                 earlier = self._held.pop((job.queue, job.item_id), None)
                 if earlier is not None and earlier not in self._endings:
                     earlier.loss = Loss.TAKEN
-                    self._lost.append(earlier)
+                    self.lost.append(earlier)
                 self._held[job.queue, job.item_id] = job
                 if self.policy.is_exhausted(job.attempt):
                     self._note_end(job, None)
@@ -218,7 +229,7 @@ class HeldJobs:
         if self._is_held(job):
             self._endings[job] = ending_of(job, end, step, self._result_ttl_s)
         else:
-            self._settled.append(Ended(job, end, Fate.LOST, step))
+            self.ended.append(Ended(job, end, Fate.LOST, step))
 
     def settle(self, call: Call, reply: Sequence[Any]) -> list[Ending]:
         """Note the reply to a call that ends jobs; returns the endings to send again."""
@@ -240,7 +251,7 @@ class HeldJobs:
                         due_s = self._clock.monotonic() + step.delay_s + _DUE_SPREAD_S
                         self.last_retry_s = max(self.last_retry_s, due_s)
                     fate = step.fate if loss is None else Fate.LOST
-                    self._settled.append(Ended(job, ending.end, fate, step))
+                    self.ended.append(Ended(job, ending.end, fate, step))
                     self._endings.pop(job, None)
                     self._drop(job)
         return again
@@ -273,17 +284,8 @@ class HeldJobs:
         if job.loss is None and job not in self._endings:
             if self._is_held(job):
                 job.loss = loss
-                self._lost.append(job)
+                self.lost.append(job)
             self._drop(job)
-
-    def report(self, *, with_ended: bool = True) -> tuple[list[Ended], list[Job]]:
-        """The jobs whose ends were settled, and those found lost while they run, each once."""
-        with self._lock:
-            ended: list[Ended] = []
-            if with_ended:
-                ended, self._settled = self._settled, []
-            lost, self._lost = self._lost, []
-            return ended, lost
 
     def abandon(self) -> list[Ended]:
         """Hold nothing any more; returns the jobs whose ends were never acknowledged, as lost."""

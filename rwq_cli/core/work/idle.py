@@ -30,10 +30,12 @@ class WorkWaiter:
         self._clock = queues[0].clock
         # On a cluster, the connection that sends each call to its node.
         self._connection = queues[0].connection.root
-        self._pushes: PushWaiter | None = None
         self._reader, self._writer = os.pipe()
         for fd in (self._reader, self._writer):
             os.set_blocking(fd, False)
+        few = queues if len(queues) <= _WATCHED_QUEUES else []
+        lists = {queue.keys.main: queue.connection for queue in few}
+        self._pushes = PushWaiter(lists, interrupt=self._reader)
 
     def look_commands(self) -> list[Command]:
         """The commands that look at all queues; `ready_queues` reads their replies."""
@@ -79,7 +81,7 @@ class WorkWaiter:
             while (left_s := deadline_s - self._clock.monotonic()) > 0:
                 # Before the first look: a failed attempt to lease was one.
                 look_s = max(0.001, min(_LOOK_S, left_s, self.due_in_s))
-                self.was_fruitless = self._open().wait(look_s, was_fruitless=self.was_fruitless)
+                self.was_fruitless = self._pushes.wait(look_s, was_fruitless=self.was_fruitless)
                 if self.was_fruitless:
                     return True
                 if self._is_woken():
@@ -87,7 +89,7 @@ class WorkWaiter:
                 if self.ready_queues(self._connection.call_all(self.look_commands())):
                     return True
         except ServerError:
-            self._close_pushes()
+            self._pushes.close()
             raise
         return False
 
@@ -108,20 +110,8 @@ class WorkWaiter:
             return bool(os.read(self._reader, 4096))
         return False
 
-    def _open(self) -> PushWaiter:
-        if self._pushes is None:
-            few = self._queues if len(self._queues) <= _WATCHED_QUEUES else []
-            lists = {queue.keys.main: queue.connection for queue in few}
-            self._pushes = PushWaiter(lists, interrupt=self._reader)
-        return self._pushes
-
-    def _close_pushes(self) -> None:
-        if self._pushes is not None:
-            self._pushes.close()
-            self._pushes = None
-
     def close(self) -> None:
-        self._close_pushes()
+        self._pushes.close()
         fds = self._reader, self._writer
         # A late `wake` must not write to a file that has the number by then.
         self._reader = self._writer = -1

@@ -26,6 +26,7 @@ from rwq_cli.core.work.control import (
     WorkEvent,
     WorkSummary,
 )
+from rwq_cli.core.work.held import taken_from
 from rwq_cli.core.work.job import ExchangeResult, Finish, Handler, Job, Starter, Value
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, OnFail, PutBack
 
@@ -89,7 +90,7 @@ class Worker:
                 raise self._failure
         except BaseException:
             running = [(job, PutBack(front=True)) for job in self.session.held.running]
-            self._record(self.session.exchange([*self._take_ends(), *running]))
+            self._record(self.session.exchange([*taken_from(self._ends), *running]))
             for ended in self.session.held.abandon():
                 self._tell(ended)
             raise
@@ -130,7 +131,7 @@ class Worker:
             if not (self._is_ending() or is_paused):
                 take = self._conditions.reserve(len(self._free) * (self._batch or 1))
             # Before the ends are taken, because what frees its slot has noted its end.
-            is_busy, ends = self._is_busy, self._take_ends()
+            is_busy, ends = self._is_busy, taken_from(self._ends)
             if ends or take or self.session.unsettled:
                 self._exchange(starter, ends, take)
             elif is_busy or (not self._is_ending() and (is_paused or self._resting)):
@@ -242,9 +243,6 @@ class Worker:
             self._conditions.end(EndReason.STOPPED)
         self._conditions.drains |= self._stop.drains
         return self._conditions.why is not None
-
-    def _take_ends(self) -> list[tuple[Job, JobEnd]]:
-        return [self._ends.popleft() for _ in range(len(self._ends))]
 
     def _record(self, result: ExchangeResult, reserved: int = 0, sent_s: float = -inf) -> None:
         self._conditions.note(result, reserved, sent_s)

@@ -23,7 +23,7 @@ from rwq_cli.core.items.lease import (
 from rwq_cli.core.items.schedule import promote, release
 from rwq_cli.core.model import Status
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.work.held import Call, Ending, HeldJobs, batches_of, calls_for
+from rwq_cli.core.work.held import Call, Ending, HeldJobs, batches_of, calls_for, taken_from
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import ExchangeResult, Job
 from rwq_cli.core.work.policy import JobEnd, RetryPolicy
@@ -109,7 +109,7 @@ class WorkSession:
         except ServerError as failure:
             error = failure
             self._note(failure)
-        ended, lost = self.held.report()
+        ended, lost = taken_from(self.held.ended), taken_from(self.held.lost)
         return ExchangeResult(self._taken, ended, lost, error)
 
     def _send(self, endings: Sequence[Ending], request: LeaseRequest | None = None) -> None:
@@ -282,7 +282,7 @@ class WorkSession:
             self.held.lose_ended(jobs, self._renewed_s)
         if batches:
             self._note(error)
-        return self.held.report(with_ended=False)[1]
+        return taken_from(self.held.lost)
 
     def _touch(self, jobs: Sequence[Job]) -> Command:
         return jobs[0].handle.script(

@@ -1,6 +1,7 @@
 """What a command gets: arguments, data, environment; and what becomes of its output."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -124,7 +125,7 @@ class TestEnvironment:
         found = self.variables(rwq, RWQ_ID="other", RWQ_ID_B64="other")
         session = found.pop("RWQ_SESSION")
         assert session.startswith("s1+")
-        assert len(found.pop("RWQ_WORKER")) == 16
+        assert re.fullmatch(r"[0-9a-f]{16}\.1", found.pop("RWQ_WORKER"))
         assert found == {
             "RWQ_URL": rwq.variables["RWQ_URL"],
             "RWQ_QUEUE": "jobs",

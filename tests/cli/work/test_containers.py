@@ -63,6 +63,22 @@ def test_an_ended_command_takes_its_tree_along(rwq: Rwq, foreign: Foreign, tmp_p
     until(lambda: not any(map(alive, pids)))
 
 
+def test_the_end_of_a_command_is_not_that_of_one_whose_item_the_same_call_leased(
+    rwq: Rwq, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"2")
+    text = "echo; [ $RWQ_ID != 1 ] || exec sleep 600; until [ -e go ]; do sleep 0.1; done"
+    worker = rwq.start("work", "-j", "2", "--for", "600ms", "--max", "2", *script(text))
+    for _ in "12":
+        next_line(worker.stdout)
+    foreign.lease(b"1", holder=b"other")
+    assert b"rwq: 1: another session holds the item" in next_line(worker.stderr)
+    (rwq.home / "go").touch()
+    _, told = worker.communicate(timeout=TIMEOUT_S)
+    assert (worker.returncode, told) == (3, b"completed 1, lost 1\n")
+    assert not raw.exists("jobs:item:2")
+
+
 def test_a_command_that_asks_on_the_terminal_fails_at_once(
     rwq: Rwq, foreign: Foreign, raw: redis.Redis
 ) -> None:

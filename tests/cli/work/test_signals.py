@@ -171,15 +171,3 @@ def test_a_worker_that_is_killed_leaves_no_command(
     until(lambda: all(state_of(pid) in ("", "Z") for pid in pids))
     assert (rwq.home / "ended").read_text() == "ended\n"
     assert raw.llen("jobs:processing") == 2, "a clean returns them when their leases have ended"
-
-
-def test_a_worker_that_ends_leaves_what_its_commands_have_started(
-    rwq: Rwq, foreign: Foreign
-) -> None:
-    foreign.waiting(b"1")
-    worker = rwq.start("work", "--drain", *script("sleep 600 >&- 2>&- & echo $!"))
-    started = int(next_line(worker.stdout))
-    assert worker.wait(TIMEOUT_S) == 0
-    # It may not have begun to sleep yet.
-    until(lambda: state_of(started) == "S")
-    os.kill(started, signal.SIGKILL)

@@ -1,21 +1,9 @@
 """`--notify` and `--listen`, as of the cleaning process."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, next_line
-from tests.service.managers import Manager
-
-
-@pytest.fixture
-def manager(tmp_path: Path) -> Iterator[Manager]:
-    made = Manager(str(tmp_path / "notify"), str(tmp_path / "notify"))
-    yield made
-    made.close()
+from tests.service.managers import Manager, manager as manager
 
 
 def test_systemd_is_notified_and_a_command_cannot(

@@ -29,23 +29,17 @@ from rwq_cli.core.work.session import WorkSession
 from tests.conftest import HOLDER, QUEUE, Backend, FakeClock, Foreign, contents
 from tests.core.work.conftest import LEASE_S, Unreliable
 
-# Every way to end a job.
-ENDS: dict[str, JobEnd] = {
-    "complete": Done(),
-    "complete with a result": Done(b"result"),
-    "retry": Failure(b"why"),
-    "bury": GiveUp(b"why"),
-    "release": PutBack(),
-    "release to the front": PutBack(front=True),
+# Every way to end a job, and what becomes of its item.
+WAYS: dict[str, tuple[JobEnd, Fate]] = {
+    "complete": (Done(), Fate.COMPLETED),
+    "complete with a result": (Done(b"result"), Fate.COMPLETED),
+    "retry": (Failure(b"why"), Fate.RETRY),
+    "bury": (GiveUp(b"why"), Fate.BURIED),
+    "release": (PutBack(), Fate.RELEASED),
+    "release to the front": (PutBack(front=True), Fate.RELEASED),
 }
-DONE_FATES = {
-    "complete": Fate.COMPLETED,
-    "complete with a result": Fate.COMPLETED,
-    "retry": Fate.RETRY,
-    "bury": Fate.BURIED,
-    "release": Fate.RELEASED,
-    "release to the front": Fate.RELEASED,
-}
+ENDS = {name: end for name, (end, _) in WAYS.items()}
+DONE_FATES = {name: fate for name, (_, fate) in WAYS.items()}
 every_end = pytest.mark.parametrize("name", ENDS)
 
 
@@ -209,13 +203,10 @@ def _take_away(raw: redis.Redis, keys: QueueKeys) -> None:
     raw.lrem(keys.processing, 0, b"1")
 
 
-LOSSES: dict[Loss, list[Callable[[redis.Redis, QueueKeys], None]]] = {
-    Loss.ENDED: [_expire, _return],
-    Loss.TAKEN: [_steal, _steal_old],
-    Loss.MOVED: [_bury],
-    Loss.GONE: [_remove],
-}
-_CASES = [(loss, lose) for loss, every in LOSSES.items() for lose in every]
+_CASES = [
+    *((Loss.ENDED, _expire), (Loss.ENDED, _return), (Loss.TAKEN, _steal)),
+    *((Loss.TAKEN, _steal_old), (Loss.MOVED, _bury), (Loss.GONE, _remove)),
+]
 every_loss = pytest.mark.parametrize(("loss", "lose"), _CASES)
 
 
