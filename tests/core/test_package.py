@@ -24,11 +24,6 @@ def test_it_neither_prints_nor_exits() -> None:
                 assert "sys" not in {alias.name for alias in node.names}, module
 
 
-def test_everything_that_it_offers_can_be_imported() -> None:
-    for name in rwq_cli.core.__all__:
-        assert hasattr(rwq_cli.core, name), name
-
-
 def test_every_error_has_a_code_of_its_own() -> None:
     kinds = [
         kind

@@ -10,7 +10,7 @@ from rwq_cli.core import Connection, WorkQueue
 from tests.clusters import PrivateCluster, PrivateSentinels
 from tests.conftest import StartServer
 from tests.driver import Rwq
-from tests.faults.verbs import FarQueue, Stage
+from tests.faults.verbs import FarQueue, Stage, rwq_at
 
 
 @pytest.fixture
@@ -23,15 +23,10 @@ def stage_on(request: pytest.FixtureRequest, bare_rwq: Rwq) -> Iterator[Callable
     """Makes a stage on a `server`, behind `sentinel`, on a `cluster`, or on two `servers`."""
     with ExitStack() as clients:
 
-        def rwq_at(url: str, queue: str) -> Rwq:
-            variables = {"RWQ_URL": url, "RWQ_QUEUE": queue}
-            bare_rwq.variables = {**bare_rwq.variables, **variables}
-            return bare_rwq
-
         def behind_sentinel() -> Stage:
             sentinels: PrivateSentinels = request.getfixturevalue("shared_sentinels")
             raw = clients.enter_context(sentinels.primary().client())
-            return Stage(rwq_at(sentinels.url, "jobs"), raw)
+            return Stage(rwq_at(bare_rwq, sentinels.url), raw)
 
         def on_cluster() -> Stage:
             cluster: PrivateCluster = request.getfixturevalue("shared_cluster")
@@ -41,7 +36,7 @@ def stage_on(request: pytest.FixtureRequest, bare_rwq: Rwq) -> Iterator[Callable
             far_raw = clients.enter_context(cluster.client(far))
             far_queue = WorkQueue(Connection(far_raw), far.encode())
             return Stage(
-                rwq_at(cluster.url, near),
+                rwq_at(bare_rwq, cluster.url, near),
                 clients.enter_context(cluster.client(near)),
                 name=near.encode(),
                 other=b"{jobs}:other",
@@ -54,7 +49,7 @@ def stage_on(request: pytest.FixtureRequest, bare_rwq: Rwq) -> Iterator[Callable
             far_raw = clients.enter_context(far.client())
             far_queue = WorkQueue(Connection(far_raw), b"jobs")
             return Stage(
-                rwq_at(server.url, "jobs"),
+                rwq_at(bare_rwq, server.url),
                 clients.enter_context(server.client()),
                 far=FarQueue(far_raw, b"jobs", far_queue, far.url),
             )

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ import redis
 from tests.all_commands import all_commands
 from tests.conftest import StartServer
 from tests.driver import Result, Rwq
-from tests.faults.verbs import SOME_VERBS, VERBS, Stage, Verb, name_of
+from tests.faults.verbs import SOME_VERBS, VERBS, Stage, Verb, name_of, rwq_at
 from tests.live.raw_keys import read_raw_keys
 from tests.proxies import Line
 from tests.servers import PrivateServer
@@ -22,17 +23,10 @@ some_verbs = pytest.mark.parametrize("verb", SOME_VERBS, ids=name_of)
 @pytest.fixture
 def stage_at(bare_rwq: Rwq) -> Iterator[Callable[[PrivateServer], Stage]]:
     """A stage on a server that the test started."""
-    clients: list[redis.Redis] = []
-
-    def make(server: PrivateServer) -> Stage:
-        variables = {"RWQ_URL": server.url, "RWQ_QUEUE": "jobs"}
-        bare_rwq.variables = {**bare_rwq.variables, **variables}
-        clients.append(server.client())
-        return Stage(bare_rwq, clients[-1])
-
-    yield make
-    for client in clients:
-        client.close()
+    with ExitStack() as clients:
+        yield lambda server: Stage(
+            rwq_at(bare_rwq, server.url), clients.enter_context(server.client())
+        )
 
 
 def test_scripts_are_sent_again_if_the_server_forgets_them(stage: Stage, raw: redis.Redis) -> None:

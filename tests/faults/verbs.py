@@ -27,39 +27,19 @@ Fill = Callable[[Foreign], object]
 Done = Callable[[RawKeys, bytes], bool]
 
 
-def _mine(foreign: Foreign) -> None:
-    foreign.leased(*IDS, holder=b"rwq:tester@host:s1")
-
-
-def _buried(foreign: Foreign) -> None:
-    foreign.data(*IDS)
-    for at, item_id in enumerate(IDS):
-        foreign.raw.zadd(foreign.keys.buried, {item_id: at + 1})
-    foreign.lease(*IDS, holder=b"rwq-buried:why", ttl_ms=None)
-
-
-def _due(foreign: Foreign) -> None:
-    foreign.data(*IDS)
-    for at, item_id in enumerate(IDS):
-        foreign.raw.zadd(foreign.keys.delayed, {item_id: at + 1})
-    foreign.lease(*IDS, holder=b"rwq-delayed:1")
-
-
-def _returned_once(foreign: Foreign) -> None:
-    foreign.abandoned(*IDS)
-    foreign.raw.hset(foreign.keys.returns, mapping=dict.fromkeys(IDS, 1))
-
-
 FILLS: dict[str, Fill] = {
     "nothing": lambda _foreign: None,
     "waiting": lambda foreign: foreign.waiting(*IDS),
-    "leased": _mine,
+    "leased": lambda foreign: foreign.leased(*IDS, holder=b"rwq:tester@host:s1"),
     "abandoned": lambda foreign: foreign.abandoned(*IDS),
-    "returned once": _returned_once,
+    "returned once": lambda foreign: (
+        foreign.abandoned(*IDS),
+        foreign.raw.hset(foreign.keys.returns, mapping=dict.fromkeys(IDS, 1)),
+    ),
     "orphaned": lambda foreign: foreign.data(*IDS),
     "ghosts": lambda foreign: foreign.raw.lpush(foreign.keys.main, *IDS),
-    "buried": _buried,
-    "due": _due,
+    "buried": lambda foreign: [foreign.buried(item_id, b"why") for item_id in IDS],
+    "due": lambda foreign: [foreign.delayed(item_id, at) for at, item_id in enumerate(IDS, 1)],
 }
 
 
@@ -194,6 +174,12 @@ class FarQueue:
     def look(self) -> RawKeys:
         """Its keys."""
         return read_raw_keys(self.raw, self.name)
+
+
+def rwq_at(rwq: Rwq, url: str, queue: str = "jobs") -> Rwq:
+    """rwq on this server and queue."""
+    rwq.variables = {**rwq.variables, "RWQ_URL": url, "RWQ_QUEUE": queue}
+    return rwq
 
 
 class Stage:

@@ -32,6 +32,7 @@ def states(foreign: Foreign) -> dict[bytes, State]:
 
 def test_listings_have_the_same_states(queue: WorkQueue, states: dict[bytes, State]) -> None:
     assert {i: queue.state(i) for i in states} == states
+    assert {*states.values()} == {*State}
     listed: dict[bytes, set[State]] = {}
     for item in queue.items(EVERYWHERE, bare=True):
         listed.setdefault(item.item_id, set()).add(item.state)

@@ -1,6 +1,5 @@
 """What is known of an ID: the same by each way of looking, also while items move."""
 
-from collections.abc import Callable
 from time import process_time
 
 import pytest
@@ -77,44 +76,40 @@ def test_an_id_that_is_listed_often_is_found_in_time(queue: WorkQueue, raw: Redi
     assert process_time() - began_s < 1
 
 
-class TestMovingItems:
+@pytest.mark.parametrize(
+    ("place", "before", "found"),
+    [
+        ("waiting", "processing", (0, 1)),
+        ("waiting", "main again", (1, 0)),
+        ("abandoned", "processing", (1, 0)),
+        ("abandoned", "main again", (1, 0)),
+    ],
+)
+def test_an_item_that_moves_between_the_reads_is_found_once(
+    interleaved: Interleaved,
+    foreign: Foreign,
+    keys: QueueKeys,
+    place: str,
+    before: str,
+    found: tuple[int, int],
+) -> None:
     """It is found where it is or where it was, and never in both or in neither."""
+    getattr(foreign, place)(b"x")
+    way = [keys.main, keys.processing]
+    until = [*way, *([keys.main] * (before == "main again"))]
+    read: list[bytes] = []
 
-    @pytest.fixture
-    def found_while(
-        self, interleaved: Interleaved, keys: QueueKeys
-    ) -> Callable[[str, Callable[[], object]], tuple[int, int]]:
-        """How often it is in main and in processing, if something happens before a read."""
+    def act(command: str) -> None:
+        key = interleaved.words[1] if command == "LRANGE" else None
+        if key is None or key == (read[-1] if read else None):
+            return
+        read.append(key)
+        if read == until:
+            foreign.raw.rpoplpush(*(way if place == "waiting" else way[::-1]))
 
-        def look(before: str, happens: Callable[[], object]) -> tuple[int, int]:
-            read: list[bytes] = []
-
-            def act(command: str) -> None:
-                key = interleaved.words[1] if command == "LRANGE" else None
-                if key is None or key == (read[-1] if read else None):
-                    return
-                read.append(key)
-                lists = [keys.main, keys.processing, *([keys.main] * (before == "main again"))]
-                if read == lists:
-                    happens()
-
-            interleaved.before = act
-            facts, *_ = facts_of(WorkQueue(interleaved, QUEUE), [b"x", *OTHERS])
-            return facts.in_main, facts.in_processing
-
-        return look
-
-    @pytest.mark.parametrize("before", ["processing", "main again"])
-    def test_an_item_leased_or_returned_between_the_reads_is_found_once(
-        self, foreign: Foreign, raw: Redis, found_while: Callable[..., tuple[int, int]], before: str
-    ) -> None:
-        foreign.waiting(b"x")
-        found = found_while(before, lambda: raw.rpoplpush("jobs:queue", "jobs:processing"))
-        assert found == {"processing": (0, 1), "main again": (1, 0)}[before]
-        raw.flushall()
-        foreign.abandoned(b"x")
-        found = found_while(before, lambda: raw.rpoplpush("jobs:processing", "jobs:queue"))
-        assert found == (1, 0)
+    interleaved.before = act
+    facts, *_ = facts_of(WorkQueue(interleaved, QUEUE), [b"x", *OTHERS])
+    assert (facts.in_main, facts.in_processing) == found
 
 
 @pytest.mark.needs("no-touch")

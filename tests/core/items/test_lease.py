@@ -77,24 +77,23 @@ def test_touch_lets_a_lease_of_any_generation_end_later_under_both_names(
     assert lasts(raw, 600, *both(keys, b"1", b"2"))
 
 
-class TestById:
-    def test_several_in_the_order_given_each_once(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
-    ) -> None:
-        foreign.waiting(b"1", b"2", b"\xff\x00")
-        foreign.abandoned(b"wrong")
-        foreign.buried(b"other")
-        raw.hset(keys.returns, b"1", 3)
-        attempts = lease_ids(queue, [b"\xff\x00", b"wrong", b"1", b"\xff\x00"], lease_s=60)
-        assert list(attempts) == [
-            LeaseAttempt(leased(b"\xff\x00"), True),
-            LeaseAttempt(Item(QUEUE, b"wrong", State.ABANDONED), False),
-            LeaseAttempt(leased(b"1")._replace(returns=3), True),
-        ]
-        assert raw.lrange(keys.main, 0, -1) == [b"2"]
-        assert raw.lrange(keys.processing, 0, -1) == [b"1", b"\xff\x00", b"wrong"]
-        assert raw.zrange(keys.buried, 0, -1) == [b"other"]
-        assert lasts(raw, 60, *both(keys, b"1"))
+def test_several_by_id_in_the_order_given_each_once(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+) -> None:
+    foreign.waiting(b"1", b"2", b"\xff\x00")
+    foreign.abandoned(b"wrong")
+    foreign.buried(b"other")
+    raw.hset(keys.returns, b"1", 3)
+    attempts = lease_ids(queue, [b"\xff\x00", b"wrong", b"1", b"\xff\x00"], lease_s=60)
+    assert list(attempts) == [
+        LeaseAttempt(leased(b"\xff\x00"), True),
+        LeaseAttempt(Item(QUEUE, b"wrong", State.ABANDONED), False),
+        LeaseAttempt(leased(b"1")._replace(returns=3), True),
+    ]
+    assert raw.lrange(keys.main, 0, -1) == [b"2"]
+    assert raw.lrange(keys.processing, 0, -1) == [b"1", b"\xff\x00", b"wrong"]
+    assert raw.zrange(keys.buried, 0, -1) == [b"other"]
+    assert lasts(raw, 60, *both(keys, b"1"))
 
 
 class TestSeveralQueues:

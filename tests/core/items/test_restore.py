@@ -147,23 +147,22 @@ def test_delayed_items_keep_the_order_of_one_time_and_get_a_guard_by_this_server
     assert lasts(raw, 3660.1, b"other:lease:0000", b"other:leased_by_session:0000")
 
 
-class TestJournal:
-    def test_what_changes_or_comes_after_it_was_written_stays(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis
-    ) -> None:
-        foreign.waiting(b"a", b"b", b"c")
-        journal = Journal()
-        journal.after_write = lambda: (
-            raw.mset({"jobs:item:a": "else", "jobs:item:d": "else"}),
-            raw.delete("jobs:item:b"),
-        )
-        items = waits(b"a", b"b", b"c", b"d")
-        outcomes = restore(queue, items, on_conflict=REPLACE, journal=journal)
-        assert statuses(outcomes) == [
-            *(Status.CHANGED, Status.MISSING, Status.REPLACED, Status.CHANGED)
-        ]
-        assert raw.mget("jobs:item:a", "jobs:item:b", "jobs:item:d") == [b"else", None, b"else"]
-        assert journal.kept == [b"a", b"b"]
+def test_what_changes_or_comes_after_it_was_written_stays(
+    queue: WorkQueue, foreign: Foreign, raw: Redis
+) -> None:
+    foreign.waiting(b"a", b"b", b"c")
+    journal = Journal()
+    journal.after_write = lambda: (
+        raw.mset({"jobs:item:a": "else", "jobs:item:d": "else"}),
+        raw.delete("jobs:item:b"),
+    )
+    items = waits(b"a", b"b", b"c", b"d")
+    outcomes = restore(queue, items, on_conflict=REPLACE, journal=journal)
+    assert statuses(outcomes) == [
+        *(Status.CHANGED, Status.MISSING, Status.REPLACED, Status.CHANGED)
+    ]
+    assert raw.mget("jobs:item:a", "jobs:item:b", "jobs:item:d") == [b"else", None, b"else"]
+    assert journal.kept == [b"a", b"b"]
 
 
 def test_items_are_exported_once_and_in_order_and_nothing_else(

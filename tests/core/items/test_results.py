@@ -241,23 +241,22 @@ def all_of(queue: WorkQueue) -> list[Result]:
     return sorted((found for batch in batches for found in batch), key=lambda r: r.item_id)
 
 
-class TestRead:
-    def test_each_once_and_whole(self, queue: WorkQueue, raw: Redis) -> None:
-        keep(raw, b"\xff", None, result=b"\x00", holder=b"\xfe", status=b"rejected")
-        keep(raw, b"none given", None)
-        for number in range(1500):
-            keep(raw, b"%04d" % number, None, result=b"%d" % number)
-        raw.set("jobs:result:string", "x")
-        raw.hset("jobs:result:foreign", "code", "0")
-        for name in (b"jobs:x", b"jobs2"):
-            Foreign(raw, name).waiting(b"1")
-            raw.hset(name + b":result:2", mapping={"status": "completed", "completed_ms": WHEN})
-        before = contents(raw)
-        found = all_of(queue)
-        assert found[:1500] == [a_result(b"%04d" % n, b"%d" % n) for n in range(1500)]
-        assert found[1500:] == [
-            a_result(b"none given", None),
-            Result(b"\xff", ResultStatus.REJECTED, WHEN, b"\xfe", b"\x00", 1),
-        ]
-        assert queue.counts(deep=True).results == 1502
-        assert contents(raw) == before
+def test_each_result_is_read_once_and_whole(queue: WorkQueue, raw: Redis) -> None:
+    keep(raw, b"\xff", None, result=b"\x00", holder=b"\xfe", status=b"rejected")
+    keep(raw, b"none given", None)
+    for number in range(1500):
+        keep(raw, b"%04d" % number, None, result=b"%d" % number)
+    raw.set("jobs:result:string", "x")
+    raw.hset("jobs:result:foreign", "code", "0")
+    for name in (b"jobs:x", b"jobs2"):
+        Foreign(raw, name).waiting(b"1")
+        raw.hset(name + b":result:2", mapping={"status": "completed", "completed_ms": WHEN})
+    before = contents(raw)
+    found = all_of(queue)
+    assert found[:1500] == [a_result(b"%04d" % n, b"%d" % n) for n in range(1500)]
+    assert found[1500:] == [
+        a_result(b"none given", None),
+        Result(b"\xff", ResultStatus.REJECTED, WHEN, b"\xfe", b"\x00", 1),
+    ]
+    assert queue.counts(deep=True).results == 1502
+    assert contents(raw) == before

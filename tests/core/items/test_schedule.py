@@ -62,44 +62,42 @@ class TestRelease:
             queue.release_many([b"a"], delay_s=1, front=True)
 
 
-class TestBury:
-    @few_or_many
-    def test_a_buried_item_has_its_reason_in_a_guard_that_does_not_end(
-        self, queue: WorkQueue, raw: Redis, count: int
-    ) -> None:
-        """And its time; another reason replaces the first one."""
-        ids = many(raw, count)
-        began_ms = queue.now_ms()
-        assert by_status(queue.bury_many(ids, reason=b"why")) == {Status.BURIED: ids}
-        # In the order in which they were buried.
-        entries = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
-        assert [item_id for item_id, _ in entries] == ids
-        assert began_ms <= entries[0][1] <= entries[-1][1] < queue.now_ms() + 1
-        assert raw.exists(b"jobs:queue") == 0
-        for reason in (None, b"new"):
-            outcomes = by_status(queue.bury_many(ids, reason=reason))
-            assert outcomes == {Status.ALREADY_BURIED: ids}
-            guards = [key for item_id in ids for key in both(item_id)]
-            assert {*raw.mget(guards)} == {b"rwq-buried:" + (reason or b"why")}
-            assert {raw.pttl(key) for key in guards} == {-1}
-            assert raw.zrange(b"jobs:buried", 0, -1, withscores=True) == entries
+@few_or_many
+def test_a_buried_item_has_its_reason_in_a_guard_that_does_not_end(
+    queue: WorkQueue, raw: Redis, count: int
+) -> None:
+    """And its time; another reason replaces the first one."""
+    ids = many(raw, count)
+    began_ms = queue.now_ms()
+    assert by_status(queue.bury_many(ids, reason=b"why")) == {Status.BURIED: ids}
+    # In the order in which they were buried.
+    entries = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
+    assert [item_id for item_id, _ in entries] == ids
+    assert began_ms <= entries[0][1] <= entries[-1][1] < queue.now_ms() + 1
+    assert raw.exists(b"jobs:queue") == 0
+    for reason in (None, b"new"):
+        outcomes = by_status(queue.bury_many(ids, reason=reason))
+        assert outcomes == {Status.ALREADY_BURIED: ids}
+        guards = [key for item_id in ids for key in both(item_id)]
+        assert {*raw.mget(guards)} == {b"rwq-buried:" + (reason or b"why")}
+        assert {raw.pttl(key) for key in guards} == {-1}
+        assert raw.zrange(b"jobs:buried", 0, -1, withscores=True) == entries
 
 
-class TestKick:
-    @few_or_many
-    def test_items_are_kicked_in_the_given_order_and_counted_anew(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
-    ) -> None:
-        foreign.waiting(b"w")
-        ids = numbered(count)
-        for item_id in (*ids, b"other"):
-            foreign.buried(item_id)
-        raw.hset(b"jobs:returns", mapping={ids[0]: 7, b"other": 7})
-        assert by_status(queue.kick_many(ids[::-1])) == {Status.KICKED: ids[::-1]}
-        assert raw.lrange(b"jobs:queue", 0, -1) == [*ids, b"w"]
-        assert settling(raw) == {"kicked": ids}
-        assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
-        assert raw.hgetall(b"jobs:returns") == {b"other": b"7"}
+@few_or_many
+def test_items_are_kicked_in_the_given_order_and_counted_anew(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
+) -> None:
+    foreign.waiting(b"w")
+    ids = numbered(count)
+    for item_id in (*ids, b"other"):
+        foreign.buried(item_id)
+    raw.hset(b"jobs:returns", mapping={ids[0]: 7, b"other": 7})
+    assert by_status(queue.kick_many(ids[::-1])) == {Status.KICKED: ids[::-1]}
+    assert raw.lrange(b"jobs:queue", 0, -1) == [*ids, b"w"]
+    assert settling(raw) == {"kicked": ids}
+    assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
+    assert raw.hgetall(b"jobs:returns") == {b"other": b"7"}
 
 
 class TestPromotion:

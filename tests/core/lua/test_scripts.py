@@ -67,11 +67,6 @@ def test_a_script_includes_the_libraries_that_it_uses() -> None:
             assert needed, (name, library)
 
 
-def test_operations_name_their_keys_and_arguments() -> None:
-    for name, text in OPERATIONS.items():
-        assert names_in(text) & {"KEYS", "ARGV"} == set(), name
-
-
 def test_no_script_searches_all_keys() -> None:
     for name in OPERATIONS:
         called = set(re.findall(r"'([A-Z]+)'", load_script(Path(name).stem).text))

@@ -80,18 +80,16 @@ def told(actions: list[CleanAction]) -> dict[str, str]:
 
 
 @each_kind
-def test_a_dry_run_and_a_clean_of_each_state(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock, kind: str
+def test_a_clean_of_each_state(
+    queue: WorkQueue, foreign: Foreign, clock: FakeClock, kind: str
 ) -> None:
+    """A dry run: `test_dry_runs.py`."""
     expected = ACTIONS["light"] | (ACTIONS["deep"] if kind == "deep" else {})
     foreign.waiting(b"healthy")
     for name, case in ITEM_CASES.items():
         case.make(foreign, name.encode())
-    before = contents(raw)
-    assert told(clean(queue, kind, dry_run=True, grace_s=7)) == expected
-    assert contents(raw) == before
+    assert told(clean(queue, kind, grace_s=7)) == expected
     assert clock.slept_s == [7]
-    assert told(clean(queue, kind)) == expected
     for name, case in ITEM_CASES.items():
         # Leases that never end and belong to nothing are the doctor's.
         is_whole = name in expected and case.after and (kind == "deep" or name != EVERYWHERE)
@@ -166,41 +164,37 @@ class TestGrace:
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"2"]
 
 
-class TestManyItems:
-    @pytest.mark.parametrize("stale", [1, 31, 700])
-    def test_entries_that_a_cleaner_of_01_works_on_stay(
-        self, queue: WorkQueue, raw: Redis, clock: FakeClock, stale: int
-    ) -> None:
-        """It can leave very many, and goes on adding and taking meanwhile."""
-        in_hand = numbered(2500, b"in hand %d")
-        raw.mset({b"jobs:item:" + item_id: b"" for item_id in in_hand})
-        raw.lpush(b"jobs:queue", *in_hand)
-        mixed = in_hand[:1500] + numbered(stale) + in_hand[1500:]
-        raw.lpush(b"jobs:cleaning", *mixed[::2], *mixed[1::2])
-        # Listed at the first look, in the cleaner's hand alone at the second.
-        clock.during_sleep = lambda: raw.delete(b"jobs:queue")
-        actions = clean(queue, "deep")
-        pruned = [action.item_id for action in actions if action.where == "cleaning"]
-        assert sorted(pruned) == numbered(stale)
-        assert sorted(raw.lrange(b"jobs:cleaning", 0, -1)) == sorted(in_hand)
+@pytest.mark.parametrize("stale", [1, 31, 700])
+def test_entries_that_a_cleaner_of_01_works_on_stay(
+    queue: WorkQueue, raw: Redis, clock: FakeClock, stale: int
+) -> None:
+    """It can leave very many, and goes on adding and taking meanwhile."""
+    in_hand = numbered(2500, b"in hand %d")
+    raw.mset({b"jobs:item:" + item_id: b"" for item_id in in_hand})
+    raw.lpush(b"jobs:queue", *in_hand)
+    mixed = in_hand[:1500] + numbered(stale) + in_hand[1500:]
+    raw.lpush(b"jobs:cleaning", *mixed[::2], *mixed[1::2])
+    # Listed at the first look, in the cleaner's hand alone at the second.
+    clock.during_sleep = lambda: raw.delete(b"jobs:queue")
+    actions = clean(queue, "deep")
+    pruned = [action.item_id for action in actions if action.where == "cleaning"]
+    assert sorted(pruned) == numbered(stale)
+    assert sorted(raw.lrange(b"jobs:cleaning", 0, -1)) == sorted(in_hand)
 
 
-class TestReturns:
-    """What a clean brings back is counted, and nothing else is."""
-
-    def test_thousands_of_stale_counts_are_pruned(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        """A light clean looks at some of them, so that it takes the same time beside any number."""
-        ids = numbered(3000)
-        raw.hset(b"jobs:returns", mapping=dict.fromkeys(ids, 2))
-        foreign.waiting(ids[7], ids[-1])
-        actions = clean(queue, "light")
-        assert len(actions) > 400
-        actions += clean(queue, "deep")
-        assert {(action.action, action.where) for action in actions} == {(Repair.PRUNED, "returns")}
-        assert len(actions) == len({action.item_id for action in actions}) == 2998
-        assert raw.hgetall(b"jobs:returns") == {ids[7]: b"2", ids[-1]: b"2"}
+def test_thousands_of_stale_counts_are_pruned(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    """A light clean looks at some of them, so that it takes the same time beside any number."""
+    ids = numbered(3000)
+    raw.hset(b"jobs:returns", mapping=dict.fromkeys(ids, 2))
+    foreign.waiting(ids[7], ids[-1])
+    actions = clean(queue, "light")
+    assert len(actions) > 400
+    actions += clean(queue, "deep")
+    assert {(action.action, action.where) for action in actions} == {(Repair.PRUNED, "returns")}
+    assert len(actions) == len({action.item_id for action in actions}) == 2998
+    assert raw.hgetall(b"jobs:returns") == {ids[7]: b"2", ids[-1]: b"2"}
 
 
 class TestBuryAfter:

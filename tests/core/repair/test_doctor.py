@@ -83,45 +83,40 @@ class TestGrace:
             assert (queue.state(b"x"), raw.dbsize()) == ("leased", 4), name
 
 
-class TestConcurrentClients:
-    """Something changes right before each script that acts: it looks once more."""
+def test_an_item_leased_meanwhile_is_left_alone(
+    interleaved: Interleaved, foreign: Foreign, raw: Redis, clock: FakeClock
+) -> None:
+    """Right before each script that acts: it looks once more."""
+    queue = WorkQueue(interleaved, QUEUE, clock=clock)
+    for name in CURABLE:
+        raw.flushall()
+        BROKEN[name].make(foreign, b"x")
+        acted: list[str] = []
 
-    def test_an_item_leased_meanwhile_is_left_alone(
-        self, interleaved: Interleaved, foreign: Foreign, raw: Redis, clock: FakeClock
-    ) -> None:
-        queue = WorkQueue(interleaved, QUEUE, clock=clock)
-        for name in CURABLE:
-            raw.flushall()
-            BROKEN[name].make(foreign, b"x")
-            acted: list[str] = []
+        def take_up(command: str, acted: list[str] = acted) -> None:
+            if command in ACTS and not acted:
+                acted.append(command)
+                raw.flushall()
+                foreign.leased(b"x", holder=b"live worker")
 
-            def take_up(command: str, acted: list[str] = acted) -> None:
-                if command in ACTS and not acted:
-                    acted.append(command)
-                    raw.flushall()
-                    foreign.leased(b"x", holder=b"live worker")
-
-            interleaved.before = take_up
-            found = counted(queue.diagnose(fix=True))
-            assert acted, name
-            assert {fixed + left for _, fixed, left in found.values()} <= {0, 1}
-            assert queue.state(b"x") == "leased"
-            assert raw.lrange("jobs:processing", 0, -1) == [b"x"]
-            assert raw.get("jobs:lease:x") == b"live worker"
+        interleaved.before = take_up
+        found = counted(queue.diagnose(fix=True))
+        assert acted, name
+        assert {fixed + left for _, fixed, left in found.values()} <= {0, 1}
+        assert queue.state(b"x") == "leased"
+        assert raw.lrange("jobs:processing", 0, -1) == [b"x"]
+        assert raw.get("jobs:lease:x") == b"live worker"
 
 
-class TestCodes:
-    def test_only_the_requested_codes_are_found_and_fixed(
-        self, queue: WorkQueue, foreign: Foreign
-    ) -> None:
-        for name, case in BROKEN.items():
-            case.make(foreign, name.encode())
-        found = queue.diagnose(codes=[Code.ABANDONED, Code.HELD], fix=True)
-        assert counted(found) == {Code.HELD: (3, 0, 3), Code.ABANDONED: (4, 4, 0)}
-        for name, case in BROKEN.items():
-            cured = Code.ABANDONED in case.findings
-            expected = case.state_after if cured else case.state
-            assert queue.state(name.encode()) is expected, name
+def test_only_the_requested_codes_are_found_and_fixed(queue: WorkQueue, foreign: Foreign) -> None:
+    for name, case in BROKEN.items():
+        case.make(foreign, name.encode())
+    found = queue.diagnose(codes=[Code.ABANDONED, Code.HELD], fix=True)
+    assert counted(found) == {Code.HELD: (3, 0, 3), Code.ABANDONED: (4, 4, 0)}
+    for name, case in BROKEN.items():
+        cured = Code.ABANDONED in case.findings
+        expected = case.state_after if cured else case.state
+        assert queue.state(name.encode()) is expected, name
 
 
 def test_a_diagnosis_is_healthy_without_unfixed_errors_and_warnings() -> None:

@@ -63,11 +63,10 @@ def test_a_lost_connection_is_opened_again(connection: Connection, raw: redis.Re
         until(lambda: blocked(raw) == 1)
 
 
-@pytest.mark.parametrize("rules", [("+@all", "-blmove"), ("+@all", "-@blocking")])
 def test_where_blmove_is_denied_the_caller_polls_and_is_told_once(
-    as_user: AsUser, rules: tuple[str, ...]
+    as_user: AsUser,
 ) -> None:
-    limited, told = as_user(*rules), []
+    limited, told = as_user("+@all", "-blmove"), []
     limited.on_wait = told.append
     for _ in range(2):
         with PushWaiter(dict.fromkeys(LISTS, limited)) as waiter:

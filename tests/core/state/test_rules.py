@@ -1,4 +1,4 @@
-"""From facts to a state: every row of the protocol's table, and no facts without a state."""
+"""From facts to a state, where no keys show it, and to the reason of a burial."""
 
 from typing import Any
 
@@ -22,79 +22,43 @@ SETTLING = Lease(b"rwq-settling:released", 30_000)
 
 ENDING = {"new_lease": ENDS}
 ENDED_NOW = {"new_lease": ENDS_NOW}
-ENDLESSLY = {"new_lease": ENDLESS}
 DELAY_GUARDS = {"new_lease": DELAY_GUARD, "old_lease": DELAY_GUARD}
 BURY_GUARDS = {"new_lease": BURY_GUARD, "old_lease": BURY_GUARD}
 SETTLINGS = {"new_lease": SETTLING, "old_lease": SETTLING}
-# By state, what is known beside that there are data.
-WITH_DATA: dict[State, list[dict[str, Any]]] = {
-    State.WAITING: [
-        {"in_main": 1},
-        # A cleaner came between a worker's pop and its lease: a worker can have it, so it waits.
-        {"in_main": 1, **ENDING},
-        {"in_main": 1, "due_ms": NOW_MS + 1},
-        {"in_main": 1, "buried_ms": NOW_MS, **BURY_GUARDS},
-        {"in_main": 1, **SETTLINGS},
-    ],
-    State.LEASED: [
-        {"in_processing": 1, **ENDING},
-        {"in_processing": 2, **ENDING},
-        {"in_processing": 1, **ENDED_NOW},
-        {"in_processing": 1, "in_cleaning": 1, **ENDING},
-        # A worker took it after all: its lease, not our old entry, says what it is.
-        {"in_processing": 1, "buried_ms": NOW_MS, **ENDING},
-        {"in_processing": 1, "due_ms": NOW_MS + 1, **ENDING},
-        {"in_processing": 1, "new_lease": SETTLING, "old_lease": ENDS},
-    ],
-    State.HELD: [{"in_processing": 1, **ENDLESSLY}, ENDLESSLY],
-    State.ABANDONED: [
-        {"in_processing": 1},
-        {"in_processing": 1, "in_cleaning": 1},
-        # Half a guard, or one without its entry, proves nothing of an item in a list.
-        {"in_processing": 1, "buried_ms": NOW_MS, "old_lease": BURY_GUARD},
-        {"in_processing": 1, "due_ms": NOW_MS, "new_lease": DELAY_GUARD},
-        {"in_processing": 1, **BURY_GUARDS},
-        # A settling lease is nobody's.
-        {"in_processing": 1, **SETTLINGS},
-    ],
-    State.ORPHANED: [{}, {"in_cleaning": 1}, BURY_GUARDS, {"new_lease": SETTLING}],
-    State.UNLISTED: [ENDING, ENDED_NOW, {"in_cleaning": 1, **ENDING}, {"new_lease": CLAIM}],
-    State.DELAYED: [{"due_ms": NOW_MS + 1, **DELAY_GUARDS}, {"due_ms": NOW_MS + 1}],
-    State.DUE: [{"due_ms": NOW_MS, **DELAY_GUARDS}, {"due_ms": NOW_MS - 1, **DELAY_GUARDS}],
-    State.BURIED: [
-        {"buried_ms": NOW_MS, **BURY_GUARDS},
-        {"buried_ms": NOW_MS, "in_processing": 1, **BURY_GUARDS},
-        {"buried_ms": NOW_MS, "new_lease": BURY_GUARD},
-    ],
-    State.DUPLICATED: [
-        {"in_main": 2},
-        {"in_main": 1, "in_processing": 1},
-        {"in_main": 1, "in_processing": 1, **ENDING},
-    ],
-    State.WRONG_TYPE: [{"in_main": 1, "wrong_types": {b"jobs:queue": "string"}}],
-}
-WITHOUT_DATA: dict[State, list[dict[str, Any]]] = {
-    State.GHOST: [
-        {"in_main": 1},
-        {"in_processing": 1},
-        {"in_processing": 1, **ENDING},
-        {"due_ms": NOW_MS},
-        {"buried_ms": NOW_MS, **BURY_GUARDS},
-    ],
-    State.STRAY_LEASE: [ENDING, ENDED_NOW, ENDLESSLY],
-    State.GONE: [{}, {"returns": 3}, SETTLINGS],
-    State.WRONG_TYPE: [{"wrong_types": {b"jobs:item:1": "hash"}}],
-}
+# What no key of `ITEM_CASES` shows: the state, and what is known beside that there are data.
+WITH_DATA: list[tuple[State, dict[str, Any]]] = [
+    (State.WAITING, {"in_main": 1, **SETTLINGS}),
+    (State.LEASED, {"in_processing": 2, **ENDING}),
+    (State.LEASED, {"in_processing": 1, **ENDED_NOW}),
+    (State.LEASED, {"in_processing": 1, "in_cleaning": 1, **ENDING}),
+    (State.LEASED, {"in_processing": 1, "new_lease": SETTLING, "old_lease": ENDS}),
+    (State.ABANDONED, {"in_processing": 1, "in_cleaning": 1}),
+    # A guard without its entry proves nothing in a list; a settling lease is nobody's.
+    (State.ABANDONED, {"in_processing": 1, **BURY_GUARDS}),
+    (State.ABANDONED, {"in_processing": 1, **SETTLINGS}),
+    (State.ORPHANED, BURY_GUARDS),
+    (State.ORPHANED, {"new_lease": SETTLING}),
+    (State.UNLISTED, ENDED_NOW),
+    (State.UNLISTED, {"in_cleaning": 1, **ENDING}),
+    (State.UNLISTED, {"new_lease": CLAIM}),
+    (State.DUE, {"due_ms": NOW_MS, **DELAY_GUARDS}),
+    (State.BURIED, {"buried_ms": NOW_MS, "in_processing": 1, **BURY_GUARDS}),
+    (State.WRONG_TYPE, {"in_main": 1, "wrong_types": {b"jobs:queue": "string"}}),
+]
+WITHOUT_DATA: list[tuple[State, dict[str, Any]]] = [
+    (State.GHOST, {"due_ms": NOW_MS}),
+    (State.STRAY_LEASE, ENDED_NOW),
+    (State.GONE, SETTLINGS),
+]
 
 
 def test_facts_lead_to_the_state_in_the_table() -> None:
+    """Every other row: `test_agreement.py`."""
     for known, rows in (DATA, WITH_DATA), (NOTHING, WITHOUT_DATA):
-        for state, facts in rows.items():
-            assert {known._replace(**more).state for more in facts} == {state}
-    assert {*WITH_DATA, *WITHOUT_DATA} == {*State}
+        for state, facts in rows:
+            assert known._replace(**facts).state is state, facts
 
 
-DELAYED = DATA._replace(due_ms=NOW_MS + 50, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD)
 BURIED = DATA._replace(buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD)
 
 
