@@ -21,8 +21,6 @@ from urllib.parse import quote
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.environment import how_to_install, os_reason, try_flock, user_directory
 
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 30.0
 # A server that is alive says at least that it is loading its data.
 REPLY_TIMEOUT_S = 30.0
 
@@ -32,11 +30,8 @@ _SOCKET_PATH_BYTES_MAX = 103
 _LOCK_NAME = "lock"
 _SOCKET_NAME = "valkey.sock"
 
-_PING_TIMEOUT_S = 5.0
-_INFO_TIMEOUT_S = 2.0
+_ASK_TIMEOUT_S = 2.0
 _KILL_TIMEOUT_S = 5.0
-# The program reads its settings and forks before it returns.
-_LAUNCH_TIMEOUT_S = 30.0
 # Only these: a password in the environment would stay readable while the server runs.
 _PASSED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
@@ -51,8 +46,6 @@ def default_directory(environ: Mapping[str, str]) -> Path:
 class LocalStatus(NamedTuple):
     """The state of a local server; what only it can tell is None if it does not answer."""
 
-    # It runs if its process exists. `server` is as in `valkey 8.1.3`, and `aof_bytes` the size of
-    # its data on disk, None if there is none.
     running: bool
     pid: int | None
     url: str
@@ -99,7 +92,7 @@ class LocalServer:
 
     @_file_errors()
     def ensure_running(
-        self, timeout_s: float = START_TIMEOUT_S, reply_timeout_s: float = REPLY_TIMEOUT_S
+        self, timeout_s: float = 60.0, reply_timeout_s: float = REPLY_TIMEOUT_S
     ) -> None:
         """Start the server unless it runs, and wait until it answers."""
         # Concurrent calls start one server. If a call is interrupted, the server keeps starting,
@@ -108,7 +101,7 @@ class LocalServer:
         began_s = replied_s = time.monotonic()
         log_start_bytes: int | None = None
         for pause_s in _pauses_s():
-            reply = self._ask(b"PING", min(timeout_s, reply_timeout_s, _PING_TIMEOUT_S))
+            reply = self._ask(b"PING", min(timeout_s, reply_timeout_s, _ASK_TIMEOUT_S))
             # Any other error is an answer, too: if its disk is full, a server replies MISCONF.
             if reply and not reply.startswith(b"-LOADING"):
                 return
@@ -131,7 +124,7 @@ class LocalServer:
             time.sleep(pause_s)
 
     @_file_errors()
-    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+    def stop(self, timeout_s: float = 30.0) -> bool:
         """Shut the server down, with its data saved; returns False if it was not running."""
         self._check_owners()
         began_s, was_running = time.monotonic(), False
@@ -168,7 +161,7 @@ class LocalServer:
     def status(self) -> LocalStatus:
         """Inspect the server, without starting it or writing anything."""
         self._check_owners()
-        reply = self._ask(b"INFO", _INFO_TIMEOUT_S)
+        reply = self._ask(b"INFO", _ASK_TIMEOUT_S)
         running = reply is not None or self._is_locked()
         lines = (reply or b"").decode("utf-8", "replace").splitlines()
         info = {name: value for name, _, value in (line.partition(":") for line in lines)}
@@ -231,7 +224,8 @@ class LocalServer:
                 # Ctrl-C in the terminal must not reach the server.
                 start_new_session=True,
                 umask=0o077,
-                timeout=_LAUNCH_TIMEOUT_S,
+                # It reads its settings and forks before it returns.
+                timeout=30.0,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -20,20 +20,15 @@ RESET = (
 # The lines that it is told: whether it is Textual that has the terminal.
 DRAWN, LEFT = b"drawn", b"left"
 
-# No key and no hangup ends or stops it, and it may change a terminal on which another process group
-# is in the foreground.
-_IGNORED = (
-    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM),
-    *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),
-)
 _TERMINAL = 2
 _OF_LINES = termios.ICANON | termios.ECHO | termios.ISIG
 
 
 def main() -> None:
     """Wait for the end of stdin. The argument is the modes from before, as hexadecimal digits."""
-    for number in _IGNORED:
-        signal.signal(number, signal.SIG_IGN)
+    # No key and no hangup ends or stops it, and it may change a terminal on which another process
+    # group is in the foreground.
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     modes = marshal.loads(bytes.fromhex(sys.argv[1]))
     told = b""
     while read := os.read(0, 1024):

@@ -136,7 +136,7 @@ class LiveScreen(Screen[None]):
         return any(wanted in text or self.filter in escaped(text) for text in texts)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        return not (action in ("filter", "open") and self.focused is self.box)
+        return action not in ("filter", "open") or self.focused is self.listing
 
     def action_help(self) -> None:
         self.app.push_screen(HelpScreen())
@@ -191,15 +191,12 @@ class QueuesScreen(LiveScreen):
         Binding("S", "reverse", "reverse"),
     ]
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        self._sort, self._reverse = session.sort, session.reverse
-
     def draw(self, room: int) -> None:
         self.summary.display = False
         found = [row for row in self.session.overview.rows if self.matches(row.queue)]
-        rows = sorted_rows(found, self._sort, reverse=self._reverse)
-        columns = sort_columns(self._sort, reverse=self._reverse)
+        sort, reverse = self.session.sort, self.session.reverse
+        rows = sorted_rows(found, sort, reverse=reverse)
+        columns = sort_columns(sort, reverse=reverse)
         nothing = "No such queues." if self.session.overview.rows else "No queues here."
         above = () if rows else [Text(nothing)]
         self.draw_rows(columns, rows, [row.queue for row in rows], room, above)
@@ -214,14 +211,13 @@ class QueuesScreen(LiveScreen):
             self.app.push_screen(QueueScreen(self.session, name))
 
     def action_sort(self) -> None:
-        names = [column.name for column in SORT_COLUMNS]
-        self._sort = SORT_COLUMNS[(names.index(self._sort.name) + 1) % len(names)]
-        self._reverse = False
+        number = SORT_COLUMNS.index(self.session.sort) + 1
+        self.session.sort, self.session.reverse = SORT_COLUMNS[number % len(SORT_COLUMNS)], False
         self.widest = []
         self.redraw()
 
     def action_reverse(self) -> None:
-        self._reverse = not self._reverse
+        self.session.reverse = not self.session.reverse
         self.redraw()
 
     def action_for(self, verb: str) -> Action | None:
@@ -253,7 +249,6 @@ class QueueScreen(LiveScreen):
         name: Piece = escaped(self._queue.name), "bold"
         if (detail := self.data) is None:
             self.summary.update(self.parts([name, ("reading…", "dim")]))
-            self.titles.update(self.parts(self._lists()))
             return
         summary = [self.parts([name, *state_parts(detail.counts)])]
         if reasons := reason_parts(detail.buried, detail.counts.buried):
@@ -338,9 +333,6 @@ class ItemScreen(LiveScreen):
             # The scroll bar has a column.
             lines += map(self.line, section_lines(section, max(1, room - 1)))
         self._contents.update(Group(*lines))
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        return action not in ("filter", "open")
 
     def action_for(self, verb: str) -> Action | None:
         if verb == "doctor":

@@ -185,10 +185,8 @@ class Session:
             took = human.duration(round(self.overview.call_s, 1))
             every = human.duration(round(self._now_every_s, 1))
             parts.append((f"slow server ({took} a call): read every {every}", "yellow"))
-        if self.overview.left_out:
-            left_out = escaped_text(self.overview.left_out[0].message)
-            more = len(self.overview.left_out) - 1
-            parts.append((f"skipped: {left_out}{f', and {more} more' if more else ''}", "yellow"))
+        if left_out := "; ".join(each.message for each in self.overview.left_out):
+            parts.append((f"skipped: {escaped_text(left_out)}", "yellow"))
         return [*parts, (f"every {human.duration(self.every_s)}", None)]
 
     def _silence(self, now_s: float) -> list[Piece]:

@@ -28,8 +28,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # After a signal, the program has this long to end by itself.
 _END_WITHIN_S = 2.0
 # The options of this run that its commands need, too.
-_VALUES = ("connect_timeout", "reply_timeout", "patience", "color")
-_FLAGS = ("write", "debug")
+_PASSED_ON = ("connect_timeout", "reply_timeout", "patience", "color", "write", "debug")
 
 
 class TerminalGuard:
@@ -172,9 +171,11 @@ class Runner:
         given = self._settings.given
         # A table, whatever RWQ_OUTPUT says.
         options = ["-o", "table"]
-        for name in _VALUES:
-            options += [f"--{name.replace('_', '-')}", str(given[name])] if name in given else []
-        options += [f"--{name}" for name in _FLAGS if given.get(name)]
+        for name in _PASSED_ON:
+            value = given.get(name)
+            if value is not None and value is not False:
+                options.append(f"--{name.replace('_', '-')}")
+                options += [] if value is True else [str(value)]
         # The server's variables are not arguments: they may hold a password.
         variables: dict[bytes, bytes | None] = {
             os.fsencode(name): os.fsencode(value)

@@ -110,9 +110,6 @@ _HELP = (
     ("Ctrl-Z", "to the background; fg returns"),
     ("q", "leave"),
     ("RUNNING", "in processing, and not known to be abandoned"),
-    ("ABANDONED", "of a long list, those that a tick has time to count; rwq stats counts all"),
-    ("IN/S LEFT/S", "added or returned, and gone or returned, over the last samples"),
-    ("", "≥ and -: there was more, or nothing to see: workers were faster than the samples"),
     ("NEXT AGE", "how long ago the next item was last used, which is about when it was added"),
 )
 

@@ -1,6 +1,5 @@
 """The undo files of a directory: listing them, choosing one to undo or redo, deleting old ones."""
 
-import fcntl
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from enum import StrEnum
@@ -14,7 +13,7 @@ from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_file import ControlWord, UndoOrigin
-from rwq_cli.undo.file import HEADER_BYTES_MAX, REDO, UNDONE, lock, numbered, open_undo_file
+from rwq_cli.undo.file import REDO, UNDONE, lock, numbered, open_undo_file
 from rwq_cli.undo.run import UndoFileBusy, UndoReader
 
 _OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
@@ -73,7 +72,7 @@ def _read(number: int, path: Path) -> UndoEntry | None:
     """Read an undo file; None if it is none, or its writer has not yet removed anything."""
     state, undone_ms, items, results = UndoState.UNUSED, 0, 0, 0
     with open_undo_file(path) as file:
-        first = file.readline(HEADER_BYTES_MAX)
+        first = file.readline()
         try:
             header = parse_header(first.rstrip(b"\n"), str(path))
         except InvalidArgument:
@@ -134,7 +133,7 @@ def redo_file(path: Path) -> Path:
 def delete(path: Path, *, dry_run: bool) -> bool:
     # Another process may have deleted it.
     with suppress(FileNotFoundError), open_undo_file(path) as file:
-        if not lock(file, fcntl.LOCK_SH if dry_run else fcntl.LOCK_EX):
+        if not lock(file):
             return False
         if not dry_run:
             path.unlink()

@@ -1,10 +1,9 @@
 """Undo files: the items that a command removed or changed, written before that was done.
 
-An undo file is an export, under the user's state directory: items, then results. `rwq undo` is an
-import of it, which marks restored lines on the server; the file itself records only that an undo
-has begun, and how it ended. What `edit` and `import` have written is all that an undo of these
-replaces. In the file of `complete`, items that a session held are recorded as waiting at the front,
-because that is how they are restored. Control lines between the items:
+An undo file is an export: items, then results. `rwq undo` is an import of it, which marks restored
+lines on the server. What `edit` and `import` have written is all that an undo of these replaces. In
+the file of `complete`, items that a session held are recorded as waiting at the front, because that
+is how they are restored. Control lines between the items:
 
 - `"kept": true` cancels the lines of that item above it: it was not removed.
 - `"written": text` follows a line of `edit` or `import`: what replaced it, as in `Journal`.
@@ -25,11 +24,11 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from itertools import repeat
 from pathlib import Path
 from stat import S_ISREG
-from typing import BinaryIO, Self, cast
+from typing import BinaryIO, cast
 
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
@@ -45,17 +44,12 @@ from rwq_cli.output.export_file import (
     header_line,
 )
 
-# More than any header has.
-HEADER_BYTES_MAX = 1 << 20
-
 SUFFIX = ".jsonl"
 UNDONE = ".undone"
 REDO = ".redo"
 
 
 class UndoFileError(RwqError):
-    """The undo file could not be written, so nothing more was done."""
-
     code = "undo-file"
 
 
@@ -93,9 +87,9 @@ def append(file: BinaryIO, end: int, lines: bytes) -> int:
     return at
 
 
-def lock(file: BinaryIO, how: int = fcntl.LOCK_EX) -> bool:
+def lock(file: BinaryIO) -> bool:
     try:
-        return try_flock(file.fileno(), how)
+        return try_flock(file.fileno(), fcntl.LOCK_EX)
     except OSError:
         # A file system without locks.
         return True
@@ -110,7 +104,7 @@ def numbered(directory: Path) -> dict[int, Path]:
     return dict(sorted(found.items(), reverse=True))
 
 
-class UndoFile(Journal):
+class UndoFile(Journal, AbstractContextManager["UndoFile"]):
     """Writes an undo file, as the journal of a removal; it is created with the first item."""
 
     # Lines are written so that they survive a crash of this machine. If that fails, an
@@ -163,9 +157,6 @@ class UndoFile(Journal):
             # Without these lines an undo finds the items in the queue.
             with suppress(OSError):
                 self._append()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, _kind: type[BaseException] | None, *_: object) -> None:
         if self._file is None or self.path is None:

@@ -30,7 +30,7 @@ from rwq_cli.environment import os_errors_as, os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_file import BEGUN_LINE, ControlLine, ControlWord, control_line
-from rwq_cli.undo.file import HEADER_BYTES_MAX, UNDONE, append, lock, open_undo_file
+from rwq_cli.undo.file import UNDONE, append, lock, open_undo_file
 
 
 class UndoFileBusy(RwqError):
@@ -71,7 +71,7 @@ class UndoReader:
             opened.pop_all()
 
     def _read(self) -> None:
-        first = self._file.readline(HEADER_BYTES_MAX)
+        first = self._file.readline()
         self.header = parse_header(first.rstrip(b"\n"), str(self.path))
         if self.header.origin is None:
             raise InvalidArgument(
