@@ -13,29 +13,39 @@ from typing import Any
 import pytest
 from redis.connection import Connection as TcpConnection, UnixDomainSocketConnection
 
+from tests.servers import HOST
+
+
+def served(handle: Callable[[socket.socket], object]) -> socket.socket:
+    """A listener on a free port; each of its clients is served in a thread of its own."""
+    listener = socket.create_server((HOST, 0))
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=listener.accept()[:1], daemon=True).start()
+
+    def serve(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            handle(client)
+
+    threading.Thread(target=accept, daemon=True).start()
+    return listener
+
 
 @contextmanager
 def answering(reply: bytes, *, first: bool = False) -> Iterator[str]:
     """A TCP server that gives this answer to whatever it is sent, or says it first; its URL."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
 
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = listener.accept()
-                    threading.Thread(target=answer, args=(connection,), daemon=True).start()
+    def answer(client: socket.socket) -> None:
+        while first or client.recv(1 << 20):
+            client.sendall(reply)
+            if first:
+                client.recv(1 << 20)
+                return
 
-        def answer(connection: socket.socket) -> None:
-            with connection, suppress(OSError):
-                while first or connection.recv(1 << 20):
-                    connection.sendall(reply)
-                    if first:
-                        connection.recv(1 << 20)
-                        return
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"redis://127.0.0.1:{listener.getsockname()[1]}/0"
-        listener.close()
+    with served(answer) as listener:
+        yield f"redis://{HOST}:{listener.getsockname()[1]}/0"
 
 
 class VirtualAddress:
@@ -50,22 +60,15 @@ class VirtualAddress:
         self._open: set[socket.socket] = set()
         self._forgotten: set[socket.socket] = set()
         self.accepted = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                here, _ = self._listener.accept()
-                self.accepted += 1
-                threading.Thread(target=self._pass_on, args=(here,), daemon=True).start()
+        self._listener = served(self._pass_on)
+        self.url = f"redis://{HOST}:{self._listener.getsockname()[1]}"
 
     def _pass_on(self, here: socket.socket) -> None:
+        self.accepted += 1
         is_path = isinstance(self.to, Path)
         family, place = socket.AF_UNIX if is_path else socket.AF_INET, str(self.to)
-        with suppress(OSError), here, socket.socket(family) as there:
-            there.connect(place if is_path else ("127.0.0.1", self.to))
+        with socket.socket(family) as there:
+            there.connect(place if is_path else (HOST, self.to))
             self._open.add(here)
             while ready := select.select([here, there], [], [], self._silence_s)[0]:
                 for source in ready:

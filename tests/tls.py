@@ -3,13 +3,14 @@
 import os
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from select import select
 
 import pytest
+
+from tests.proxies import served
 
 # Made for the tests, and known to everybody: it says nothing about anybody.
 _KEY_AND_CERTIFICATE = """\
@@ -58,25 +59,16 @@ class TlsFronts:
 
     def open(self, connect: Callable[[], socket.socket], *, also_plain: bool = False) -> int:
         """Listen on a port; with `also_plain`, clients without TLS may pass, too."""
-        listener = socket.create_server(("127.0.0.1", 0))
-        self._listeners.append(listener)
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    client, _ = listener.accept()
-                    threading.Thread(target=pass_on, args=(client,), daemon=True).start()
 
         def pass_on(client: socket.socket) -> None:
-            with client, suppress(OSError):
-                is_tls = not also_plain or client.recv(1, socket.MSG_PEEK) == _HANDSHAKE
-                here = self._context.wrap_socket(client, server_side=True) if is_tls else client
-                self.handshakes += is_tls
-                with connect() as there, here:
-                    _pass_on(here, there)
+            is_tls = not also_plain or client.recv(1, socket.MSG_PEEK) == _HANDSHAKE
+            here = self._context.wrap_socket(client, server_side=True) if is_tls else client
+            self.handshakes += is_tls
+            with connect() as there, here:
+                _pass_on(here, there)
 
-        threading.Thread(target=serve, daemon=True).start()
-        return int(listener.getsockname()[1])
+        self._listeners.append(served(pass_on))
+        return int(self._listeners[-1].getsockname()[1])
 
     def close(self) -> None:
         """Listen no more."""
