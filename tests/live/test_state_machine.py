@@ -21,7 +21,7 @@ killed between any two of ours. What must hold, whatever they do:
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from typing import ClassVar
@@ -75,7 +75,7 @@ from tests.live.raw_keys import BURIED_GUARD, DELAYED_GUARD, RawKeys, end_settli
 from tests.live.watching import ChosenItems, InterferingClock, Killed, WatchedConnection, nobody
 from tests.long import usual
 from tests.servers import PrivateServer
-from tests.support import lines_of
+from tests.support import Journal, lines_of
 
 QUEUE = b"jobs[1]:*\xff"
 # Few, so that programs meet. One is no UTF-8, one looks like a part of another queue.
@@ -141,19 +141,6 @@ payloads = st.binary(max_size=3)
 # Of what is done to named items: one that is there, perhaps with many that are not, and what
 # happens meanwhile.
 ACTING = {"item": ids, "many": st.booleans(), "adversity": adversities}
-
-
-class Removed:
-    """The journal of a removal: the items that it wrote down, but for those that stayed."""
-
-    def __init__(self) -> None:
-        self.items: list[ItemSnapshot] = []
-
-    def write(self, items: Sequence[ItemSnapshot]) -> None:
-        self.items += items
-
-    def record_removed_except(self, kept: Sequence[bytes]) -> None:
-        self.items = [item for item in self.items if item.item_id not in kept]
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -732,10 +719,11 @@ class QueueMachine(RuleBasedStateMachine):
         meanwhile: list[Meddling],
     ) -> None:
         """A removal is undone, which is cut; others go on; it is undone again, to its end."""
-        journal = Removed()
+        journal = Journal()
         wanted = list(dict.fromkeys(map(self._target, items)))
         list(remove_items(self.queue, wanted, journal))
-        lines = list(lines_of(_restorable(journal.items)))
+        removed = (item for item in journal.written if item.item_id not in journal.kept)
+        lines = list(lines_of(_restorable(removed)))
         self._under(
             Adversity({}, [], cut), lambda: self._restore_all(lines, front, self.connection)
         )
