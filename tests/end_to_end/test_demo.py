@@ -5,11 +5,16 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.driver import TIMEOUT_S, until
+from tests.servers import ending_with_block
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
 
 
 def start(place: Path, **variables: str) -> "subprocess.Popen[bytes]":
@@ -23,30 +28,22 @@ def start(place: Path, **variables: str) -> "subprocess.Popen[bytes]":
 
 
 @pytest.fixture
-def short_place() -> "object":
-    import shutil
-    import tempfile
-
-    # A unix socket's path is short.
-    place = Path(tempfile.mkdtemp(prefix="rwq-demo-"))
-    yield place
-    shutil.rmtree(place, ignore_errors=True)
+def short_place() -> Iterator[Path]:
+    """A unix socket's path is short."""
+    with ending_with_block() as (place, _):
+        yield place
 
 
-def servers_below(place: Path) -> list[int]:
+def servers_below(place: Path) -> list[Path]:
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            command = file.read_bytes()
             if os.fsencode(place) in command and b"rwq_cli" not in command:
-                found.append(int(entry.name))
+                found.append(file)
     return found
 
 
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc to see processes")
 def test_demo_shows_the_main_job_and_cleans_up(short_place: Path, tmp_path: Path) -> None:
     # It knows no context of the user's: these cannot be read.
     contexts = tmp_path / "rwq" / "config.toml"
@@ -79,7 +76,6 @@ def test_demo_shows_the_main_job_and_cleans_up(short_place: Path, tmp_path: Path
     assert servers_below(short_place) == []
 
 
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc to see processes")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_nothing(short_place: Path, number: int) -> None:
     process = start(short_place)
