@@ -1,12 +1,12 @@
 """The files of docs/recipes: what their formats allow, and run as they stand."""
 
-import configparser
 import gzip
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -36,20 +36,28 @@ def environment(rwq: Rwq, pairs: dict[str, str]) -> dict[str, str]:
     return {**pairs, "RWQ_URL": rwq.variables["RWQ_URL"]}
 
 
-def unit(path: Path) -> configparser.RawConfigParser:
-    class Many(dict[str, Any]):
-        """A setting that is given several times has all of its values."""
+def unit(name: str) -> dict[str, list[str]]:
+    """The settings of a unit; each may be given several times."""
+    text, found = (RECIPES / "systemd" / name).read_text("utf-8"), dict[str, list[str]]()
+    for key, value in re.findall(r"^(\w+)=(.*)$", text, re.M):
+        found.setdefault(key, []).append(value)
+    return found
 
-        def __setitem__(self, key: str, value: Any) -> None:
-            if key in self and isinstance(value, list):
-                self[key].extend(value)
-            else:
-                super().__setitem__(key, value)
 
-    parser = configparser.RawConfigParser(dict_type=Many, strict=False)
-    parser.optionxform = str  # type: ignore[assignment,method-assign]
-    parser.read(path)
-    return parser
+def started_by(name: str) -> list[str]:
+    """The words of rwq that a unit starts."""
+    (line,) = unit(name)["ExecStart"]
+    program, *words = shlex.split(line)
+    assert program == PROGRAM
+    return words
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[Manager]:
+    """What a unit of the type `notify` speaks to."""
+    made = Manager(str(tmp_path / "notify"), str(tmp_path / "notify"))
+    yield made
+    made.close()
 
 
 class TestSystemd:
@@ -66,22 +74,19 @@ class TestSystemd:
         assert [line for line in result.stderr.splitlines() if not missing.fullmatch(line)] == []
 
     def test_the_cleaning_process_is_ready_and_stops(
-        self, rwq: Rwq, foreign: Foreign, tmp_path: Path
+        self, rwq: Rwq, foreign: Foreign, manager: Manager
     ) -> None:
         foreign.abandoned(b"1")
-        service = unit(RECIPES / "systemd" / "rwq-clean.service")["Service"]
-        program, *words = shlex.split(service["ExecStart"])
-        assert (program, service["Type"]) == (PROGRAM, "notify")
-        pairs = dict(pair.split("=", 1) for pair in service["Environment"].splitlines())
-        manager = Manager(str(tmp_path / "notify"), str(tmp_path / "notify"))
+        service = unit("rwq-clean.service")
+        assert service["Type"] == ["notify"]
+        pairs = dict(pair.split("=", 1) for pair in service["Environment"])
         variables = environment(rwq, pairs) | {"NOTIFY_SOCKET": manager.name}
-        process = rwq.start(*words, variables=variables)
+        process = rwq.start(*started_by("rwq-clean.service"), variables=variables)
         assert manager.received() == b"READY=1"
         assert manager.received() == b"STATUS=jobs: returned 1 in 1 round"
         process.terminate()
         assert manager.received() == b"STOPPING=1"
         assert process.wait(TIMEOUT_S) == 0
-        manager.close()
 
 
 def with_program(rwq: Rwq, words: list[str], path: str) -> list[str]:
@@ -93,20 +98,17 @@ def with_program(rwq: Rwq, words: list[str], path: str) -> list[str]:
     return [*words[:-1], str(program)]
 
 
-def test_the_worker_of_systemd_works_and_stops(rwq: Rwq, foreign: Foreign, tmp_path: Path) -> None:
+def test_the_worker_of_systemd_works_and_stops(
+    rwq: Rwq, foreign: Foreign, manager: Manager
+) -> None:
     foreign.waiting(b"1", b"2")
-    service = unit(RECIPES / "systemd" / "rwq-work.service")["Service"]
-    program, *words = shlex.split(service["ExecStart"])
-    assert program == PROGRAM
-    manager = Manager(str(tmp_path / "notify"), str(tmp_path / "notify"))
-    variables = {"NOTIFY_SOCKET": manager.name}
-    process = rwq.start(*with_program(rwq, words, "/usr/local/bin/work"), variables=variables)
+    words = with_program(rwq, started_by("rwq-work.service"), "/usr/local/bin/work")
+    process = rwq.start(*words, variables={"NOTIFY_SOCKET": manager.name})
     assert manager.received() == b"READY=1"
     until(lambda: foreign.raw.keys("jobs:*") == [])
     assert (rwq.home / "1").read_bytes() == b"data of 1"
     process.terminate()
     assert process.wait(TIMEOUT_S) == 0
-    manager.close()
 
 
 def test_the_worker_in_bash_works(rwq: Rwq, foreign: Foreign) -> None:
@@ -191,14 +193,10 @@ def container(document: Any) -> Any:
 
 
 def test_the_deep_cleans_of_the_timer_and_the_cron_job_run(rwq: Rwq, foreign: Foreign) -> None:
-    timer = unit(RECIPES / "systemd" / "rwq-clean-deep.timer")["Timer"]
-    assert timer["OnCalendar"] == "*-*-* 00/6:00:00"
-    service = unit(RECIPES / "systemd" / "rwq-clean-deep.service")["Service"]
+    assert unit("rwq-clean-deep.timer")["OnCalendar"] == ["*-*-* 00/6:00:00"]
     (job,) = documents(RECIPES / "kubernetes" / "deep-clean-cronjob.yaml")
     assert re.fullmatch(r"\S+ \S+ \S+ \S+ \S+", job["spec"]["schedule"])
-    program, *words = shlex.split(service["ExecStart"])
-    assert program == PROGRAM
-    for line in (words, container(job)["args"]):
+    for line in (started_by("rwq-clean-deep.service"), container(job)["args"]):
         foreign.raw.flushall()
         foreign.data(b"1")
         assert rwq(*line).as_tuple() == (0, "", "returned 1\n")
