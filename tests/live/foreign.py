@@ -14,9 +14,6 @@ from dataclasses import dataclass, field
 
 import redis
 
-from rwq_cli.core.keys import QueueKeys
-from tests.live.snapshot_cleaner import SnapshotCleaner
-
 Program = Iterator[object]
 
 
@@ -171,28 +168,43 @@ class Upstream:
 
     def deep_clean(self) -> Program:
         """Clean all data keys, as the README says."""
-        prefix = self.key(b"item", b"")
-        keys = [key for key in self.client.keys("*") if key.startswith(prefix)]
+        ids = self._ids()
         yield
-        for key in keys:
-            yield from self._clean_one(key[len(prefix) :])
+        for item_id in ids:
+            yield from self._clean_one(item_id)
 
-    def snapshot_clean(self, *, deep: bool) -> Program:
-        """Clean as upstream's own code does it: see `SnapshotCleaner`."""
-        seen: dict[bytes, tuple[int, str] | None] = {}
+    def _ids(self) -> list[bytes]:
+        prefix = self.key(b"item", b"")
+        keys: list[bytes] = self.client.keys("*")
+        return [key[len(prefix) :] for key in keys if key.startswith(prefix)]
 
-        def look(item_id: bytes) -> None:
-            seen[item_id] = self.books.pushes.get(item_id)
+    def snapshot_clean(self, *, deep: bool) -> Iterator[str]:
+        """Clean as upstream's own code does it; stops behind each command.
 
-        def push(item_id: bytes) -> None:
-            if self.client.lpos(self.key(b"queue"), item_id) is not None:
-                self.books.push_again(item_id, seen[item_id])
-            self.books.pushed(item_id, "upstream")
-
-        cleaner = SnapshotCleaner(
-            self.client, QueueKeys(self.queue), old=self.old, on_look=look, on_push=push
-        )
-        return cleaner.deep() if deep else cleaner.light()
+        It reads the lists once, and walks what it has read: for each ID it looks only at the lease
+        key of its own generation, and returns the item whatever has happened since.
+        """
+        if deep:
+            waiting = self.client.lrange(self.key(b"queue"), 0, -1)
+            walked = [item_id for item_id in self._ids() if item_id not in waiting]
+        else:
+            walked = self.client.lrange(self.key(b"processing"), 0, -1)
+        yield "snapshot"
+        for item_id in walked:
+            leased = self.client.exists(self.lease_key(item_id))
+            seen = self.books.pushes.get(item_id)
+            yield "exists"
+            if leased:
+                continue
+            step = self.client.pipeline()
+            step.lrem(self.key(b"processing"), 0, item_id)
+            if deep or self.client.exists(self.key(b"item", item_id)):
+                if self.client.lpos(self.key(b"queue"), item_id) is not None:
+                    self.books.push_again(item_id, seen)
+                self.books.pushed(item_id, "upstream")
+                step.lpush(self.key(b"queue"), item_id)
+            step.execute()
+            yield "push"
 
     def _clean_one(self, item_id: bytes) -> Program:
         """By the README: it exists, is not in main, has no lease: off processing, onto main."""

@@ -18,7 +18,6 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.probe import ItemSnapshot, Place
 from tests.conftest import Backend, FakeClock, Foreign, lasts
 from tests.live.foreign import Books, Program, Upstream
-from tests.live.snapshot_cleaner import SnapshotCleaner
 from tests.support import lines_of
 
 IDS = [b"id-%d" % number for number in range(200)]
@@ -85,7 +84,8 @@ def test_an_item_that_we_push_behind_a_cleaners_snapshot_is_in_main_once(
     for name, (arrange, act, clean) in CASES.items():
         raw.flushall()
         ARRANGED[arrange](foreign)
-        steps = getattr(SnapshotCleaner(raw, keys, old=old), clean)()
+        cleaner = Upstream(raw, keys.name, old=old, books=Books())
+        steps = cleaner.snapshot_clean(deep=clean == "deep")
         assert next(steps) == "snapshot"
         act(queue)
         for _ in steps:
@@ -102,7 +102,8 @@ def test_an_item_that_we_push_in_the_middle_of_a_cleaners_walk_is_in_main_once(
         raw.flushall()
         arrange, act, clean = CASES[name]
         ARRANGED[arrange](foreign)
-        steps = getattr(SnapshotCleaner(raw, keys, old=old), clean)()
+        cleaner = Upstream(raw, keys.name, old=old, books=Books())
+        steps = cleaner.snapshot_clean(deep=clean == "deep")
         for _ in range(101):
             # It has just pushed its fiftieth item; between its EXISTS and its push nobody can help.
             last = next(steps)
