@@ -4,13 +4,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Foreign
 from tests.driver import Rwq
+from tests.processes import write_program
 from tests.terminal import Terminal
 
 COMPLETIONS = Path(__file__).parents[2] / "completions"
@@ -48,8 +48,7 @@ def world(rwq: Rwq, foreign: Foreign) -> dict[str, str]:
     assert rwq("context", "set", "prod", "-u", "redis://db1").code == 0
     programs = rwq.home / "bin"
     programs.mkdir()
-    (programs / "rwq").write_text(f'#!/bin/sh\nexec {sys.executable} -m rwq_cli "$@"\n')
-    (programs / "rwq").chmod(0o755)
+    write_program(programs / "rwq")
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     return {**rwq.variables, "PATH": path, "LC_ALL": "C.UTF-8", "TERM": "xterm"}
 
