@@ -11,24 +11,19 @@ from rwq_cli.cli.options import GLOBAL_NAMES
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.topics import TOPICS
 from tests import processes
-from tests.all_commands import CommandInfo, all_commands
+from tests.all_commands import all_commands
 from tests.conftest import Foreign
 from tests.driver import Rwq, configure
 
 ALL = all_commands()
 
 
-def help_of(command: CommandInfo, rwq: Rwq) -> str:
-    """The help of a command, on a screen of 80 columns."""
-    code, text = rwq.on_screen(*command.path.split(), "--help", columns=80)
-    assert code == 0
-    return text.decode()
-
-
 def test_every_command_has_its_usage_options_examples_and_exit_codes_on_a_screen(rwq: Rwq) -> None:
     for command in ALL:
         path, manual = command.path, command.manual
-        text = help_of(command, rwq)
+        code, screen = rwq.on_screen(*path.split(), "--help", columns=80)
+        text = screen.decode()
+        assert code == 0, path
         lines, shown = text.splitlines(), re.sub(r"\s+", " ", text)
         assert text.startswith(f"Usage: rwq {path} ")
         assert all(f"\n  {example}\n" in text for example in manual.examples[:2]), path

@@ -56,16 +56,6 @@ class TestPassword:
         for end in ("\n", "\r\n"):
             assert bare_rwq(*words, variables={"RWQ_PASSWORD": f"hunter2{end}"}).code == 0
 
-    def test_a_wrong_password_is_not_printed(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
-        url = f"unix://:wrong@{guarded.socket}"
-        result = bare_rwq("ls", "-q", "jobs", "-u", url)
-        assert (result.code, result.text) == (69, "")
-        assert "wrong@" not in result.notes
-        assert result.notes.startswith(
-            f"rwq: error: unix://:***@{guarded.socket} rejected the pass"
-        )
-        assert result.notes.endswith("; give it in RWQ_PASSWORD or with --password-file\n")
-
 
 def test_a_password_in_the_url_is_never_shown(bare_rwq: Rwq) -> None:
     for url in (

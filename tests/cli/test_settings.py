@@ -41,15 +41,13 @@ def settings(tmp_path: Path) -> Configured:
     return made
 
 
-VARIABLES = {"RWQ_URL": "redis://rwq", "RWQ_CONTEXT": "variable", "REDIS_URL": "redis://redis"}
-
-
 class TestPrecedence:
     def test_each_source_of_the_server_wins_over_those_after_it(
         self, settings: Configured, tmp_path: Path
     ) -> None:
         given: dict[str, object] = {"url": "redis://option", "context": "named"}
-        variables = dict(VARIABLES)
+        variables = {"RWQ_URL": "redis://rwq", "RWQ_CONTEXT": "variable"}
+        variables["REDIS_URL"] = "redis://redis"
         seen = []
         for drop in ("url", "context", "RWQ_URL", "RWQ_CONTEXT", "current", "REDIS_URL", ""):
             seen.append(settings(given, **variables).server[:2])
@@ -149,7 +147,7 @@ class TestPassword:
         assert process.returncode == 143
         assert state_of(int(pid.read_text())) in ("", "Z")
 
-    def test_rwq_password_is_not_sent_to_a_contexts_server(
+    def test_rwq_password_is_not_sent_to_a_contexts_server_and_none_is_printed(
         self, bare_rwq: Rwq, guarded: PrivateServer
     ) -> None:
         configure(bare_rwq.home, f'[contexts.a]\nurl = "{guarded.url}"\n')
@@ -161,6 +159,11 @@ class TestPassword:
         assert refused.notes.endswith(
             "; check the password_command or password_file of context a\n"
         )
+        wrong = bare_rwq(*words, "-u", f"unix://:wrong@{guarded.socket}")
+        assert (wrong.code, wrong.text, "wrong@" in wrong.notes) == (69, "", False)
+        said = f"rwq: error: unix://:***@{guarded.socket} rejected the pass"
+        assert wrong.notes.startswith(said)
+        assert wrong.notes.endswith("; give it in RWQ_PASSWORD or with --password-file\n")
 
     def test_a_password_file_of_the_command_line_comes_first(
         self, bare_rwq: Rwq, guarded: PrivateServer

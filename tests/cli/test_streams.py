@@ -12,13 +12,6 @@ from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, next_line
 
 
-def test_a_listing_ends_quietly(rwq: Rwq) -> None:
-    """`rwq ls | head`: quiet, and what changes things goes on to its end."""
-    rwq("add", "--id-from", "line", stdin=b"".join(b"%040d\n" % n for n in range(3000)))
-    result = rwq.shell("rwq ls -n 0 -o ids | head -n 1; exit ${PIPESTATUS[0]}")
-    assert (result.code, result.err, len(result.out) > 0) == (0, b"", True)
-
-
 class TestFullDisk:
     def test_a_loop_of_leases_does_not_take_it_for_an_empty_queue(
         self, rwq: Rwq, foreign: Foreign

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,27 +164,3 @@ class TestStopping:
         process = started(rwq, *FAST, command=command, variables={"RWQ_URL": "redis://db1"})
         assert next_line(process.stderr) == b"looking up\n"
         assert ended(process) == (0, b"", b"")
-
-
-def test_it_goes_on_when_the_server_is_back(
-    rwq: Rwq, start_server: StartServer, tmp_path: Path
-) -> None:
-    server = start_server()
-    link = tmp_path / "socket"
-    link.symlink_to(server.socket)
-    with server.client() as raw:
-        Foreign(raw).abandoned(b"1")
-        process = started(rwq, *FAST, variables={"RWQ_URL": f"unix://{link}"})
-        assert next_line(process.stderr) == b"returned 1\n"
-    server.kill()
-    line = next_line(process.stderr).decode()
-    assert line.startswith("rwq: ")
-    assert line.endswith("; trying again until the server responds\n")
-    other = start_server()
-    link.unlink()
-    link.symlink_to(other.socket)
-    assert next_line(process.stderr).startswith(b"rwq: the server is responding again after ")
-    with other.client() as raw:
-        Foreign(raw).abandoned(b"2")
-        assert next_line(process.stderr) == b"returned 1\n"
-    assert ended(process)[0] == 0

@@ -61,4 +61,3 @@ def test_a_queue_of_another_server(rwq: Rwq, foreign: Foreign, start_server: Sta
         result = rwq(*words, "--to-context", "new")
         said = f"only here 1 (jobs on {url} and jobs on new)\n"
         assert (result.code, result.notes) == (1, said), words
-    assert rwq("diff", "jobs").code == 2

@@ -1,9 +1,9 @@
 """`rwq mv`: to the end of another queue, in order; what somebody holds stays."""
 
 import os
-from collections.abc import Iterator
 
 import pytest
+import redis
 
 from tests.conftest import Foreign, StartServer
 from tests.driver import UNDO, Rwq, configure, undo_files
@@ -42,21 +42,16 @@ def test_the_question_counts_what_will_be_moved(rwq: Rwq, foreign: Foreign) -> N
 
 class TestElsewhere:
     @pytest.fixture
-    def there(self, start_server: StartServer) -> Iterator[Foreign]:
-        """A queue of the same name on another server."""
-        server = start_server()
-        with server.client() as raw:
-            foreign = Foreign(raw)
-            foreign.url = server.url  # type: ignore[attr-defined]
-            yield foreign
+    def url(self, start_server: StartServer) -> str:
+        return start_server().url
 
     def test_items_go_to_another_server_in_order_and_come_back(
-        self, rwq: Rwq, foreign: Foreign, there: Foreign
+        self, rwq: Rwq, foreign: Foreign, url: str
     ) -> None:
         foreign.waiting(b"a", b"b", b"c")
         foreign.leased(b"l", ttl_ms=None)
-        there.waiting(b"first", b"c")
-        url = there.url  # type: ignore[attr-defined]
+        there = redis.Redis.from_url(url)
+        Foreign(there).waiting(b"first", b"c")
         result = rwq("mv", "--all", "--to", "jobs", "--to-url", url, "--yes")
         assert result.as_tuple() == (
             3,
@@ -65,17 +60,16 @@ class TestElsewhere:
             f"the two first\nmoved 2, conflict 1 to jobs on {url}; undo file {UNDO}/1.jsonl; "
             "rwq undo puts them back\n",
         )
-        assert there.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a", b"c", b"first"]
+        assert there.lrange("jobs:queue", 0, -1) == [b"b", b"a", b"c", b"first"]
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"c"]
         assert rwq("undo", "--list", "--fields", "to,to_server").text == f"jobs\t{url}\n"
         code, seen = rwq.asked("undo", columns=300, type_in=[(b"[y/N] ", b"y\n")])
         assert f"Undo mv of 2 items from jobs to jobs on {url}, " in seen.decode()
-        assert (code, there.raw.lrange("jobs:queue", 0, -1)) == (0, [b"c", b"first"])
+        assert (code, there.lrange("jobs:queue", 0, -1)) == (0, [b"c", b"first"])
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a", b"c"]
 
-    def test_a_context_names_the_server(self, rwq: Rwq, foreign: Foreign, there: Foreign) -> None:
+    def test_a_context_names_the_server(self, rwq: Rwq, foreign: Foreign, url: str) -> None:
         foreign.waiting(b"a")
-        url = there.url  # type: ignore[attr-defined]
         configure(rwq.home, f'[contexts.new]\nurl = "{url}"\nread_only = true\n')
         words = ("mv", "a", "--to", "jobs", "--to-context", "new", "--yes")
         assert "rwq: error: context new is read-only; " in rwq(*words).notes

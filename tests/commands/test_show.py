@@ -17,10 +17,6 @@ from tests.support import snapshot
 CASES = {case.state: case.make for case in reversed(ITEM_CASES.values())}
 
 
-def kick_of(record: dict[str, list[str]]) -> str:
-    return next(command for command in record["commands"] if "kick" in command)
-
-
 def data_shown(lines: list[str]) -> list[str]:
     return lines[lines.index("Data") + 1 :]
 
@@ -145,8 +141,9 @@ def test_an_id_that_cannot_be_an_argument_is_piped(
 ) -> None:
     foreign.buried(item_id)
     (record,) = rwq("show", "-", "-o", "jsonl", stdin=item_id + b"\n").jsonl
-    assert kick_of(record).isprintable()
-    done = rwq.shell(kick_of(record))
+    kick = next(command for command in record["commands"] if "kick" in command)
+    assert kick.isprintable()
+    done = rwq.shell(kick)
     assert (done.code, done.notes) == (0, f"kicked 1 (jobs on {server.url})\n")
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [item_id]
 

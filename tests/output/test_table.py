@@ -1,13 +1,19 @@
-"""Which columns of a table are shown, how wide, and texts that are cut."""
+"""Which columns of a table are shown, how wide; texts that are cut, and prose in sections."""
 
+import io
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
+from rwq_cli.environment import Environment
 from rwq_cli.output.console import cut, width
 from rwq_cli.output.field import Cut, Field
+from rwq_cli.output.options import OutputFormat, OutputOptions
+from rwq_cli.output.records import Output
+from rwq_cli.output.sections import COMMAND_STYLE, Section, wrapped
 from rwq_cli.output.tables import fit, table_lines
 
 
@@ -104,3 +110,32 @@ def test_a_cut_text_fits(text: str, room: int, middle: bool) -> None:
     result = cut(text, room, middle=middle)
     assert width(result) <= room
     assert result == text or "…" in result
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "lines"),
+    [
+        ("", 5, [""]),
+        ("one two three", 8, ["one two", "three"]),
+        ("abcdefgh i", 3, ["abc", "def", "gh", "i"]),
+        ("  indented line", 10, ["  indented", "line"]),
+        ("日本語 日本語", 6, ["日本語", "日本語"]),
+        ("日本語", 5, ["日本", "語"]),
+    ],
+)
+def test_words_are_wrapped(text: str, room: int, lines: list[str]) -> None:
+    assert wrapped(text, room) == lines
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_section_is_printed_as_it_is_in_its_styles(colour: bool) -> None:
+    out = io.BytesIO()
+    environment = Environment({"COLUMNS": "30"}, io.BytesIO(), out, io.BytesIO())
+    output = Output(OutputOptions(environment, OutputFormat.TABLE, colour))
+    command = "rwq show -q jobs a-long-id-that-does-not-fit"
+    rows = [("state", "[red]a[/red] :smile: 12", "red"), ("next", command, COMMAND_STYLE)]
+    output.sections([Section("jobs", rows)])
+    text = "jobs\nstate  [red]a[/red] :smile: 12\n next  " + command + "\n"
+    seen = out.getvalue().decode()
+    assert re.sub(r"\x1b\[\d*m", "", seen) == text
+    assert ("\x1b[31m[red]a" in seen) == colour
