@@ -18,7 +18,7 @@ from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located
-from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Place, Skipped
+from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Place, Skipped, existing
 from rwq_cli.core.state.rules import is_guard
 
 RESTORE_ITEMS = BATCH_WRITES
@@ -211,7 +211,8 @@ class _Restore:
         replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
         saved: list[bytes] = []
         moved: set[bytes] = set()
-        for read in read_items(self._queue, list(by_id), Skipped()):
+        # Reading items reads the lists: usually, none exists.
+        for read in read_items(self._queue, existing(self._queue, by_id), Skipped()):
             items = [item for item in read if item.data != _item(by_id[item.item_id].entry).data]
             entries = [_item(by_id[item.item_id].entry) for item in items]
             if items and self._journal is not None:

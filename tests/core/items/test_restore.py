@@ -14,7 +14,7 @@ from rwq_cli.core.items.restore import RESTORE_ITEMS, Line, OnConflict, restore 
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped
-from tests.conftest import Foreign, contents, lasts
+from tests.conftest import QUEUE, Foreign, Interleaved, contents, lasts
 from tests.support import Journal, lines_of, numbered
 
 FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE
@@ -145,6 +145,15 @@ def test_delayed_items_keep_the_order_of_one_time_and_get_a_guard_by_this_server
     list(restore(WorkQueue(connection, b"other"), snapshots))
     assert raw.zrange(b"other:delayed", 0, -1, withscores=True) == before
     assert lasts(raw, 3660.1, b"other:lease:0000", b"other:leased_by_session:0000")
+
+
+def test_the_lists_are_not_read_for_items_of_which_none_exists(
+    interleaved: Interleaved, raw: Redis
+) -> None:
+    queue, new = WorkQueue(interleaved, QUEUE), numbered(2 * RESTORE_ITEMS)
+    raw.lpush("jobs:queue", *numbered(9, b"other %d"))
+    assert set(statuses(restore(queue, waits(*new), on_conflict=REPLACE))) == {Status.IMPORTED}
+    assert not any("LRANGE" in call for call in interleaved.calls)
 
 
 def test_what_changes_or_comes_after_it_was_written_stays(
