@@ -198,6 +198,8 @@ class Run:
         with self._lock:
             if self.code is not None:
                 return
+            # What the worker itself stops is no news.
+            self._is_stopped |= number == signal.SIGSTOP
             others = processes_of(self.pid, self._mark) if self.is_ending else set()
             for kill, pid in ((os.killpg, self.pid), *((os.kill, pid) for pid in others)):
                 with suppress(ProcessLookupError, PermissionError):

@@ -180,9 +180,8 @@ def test_an_item_that_killed_every_worker_is_buried_without_a_try(
     assert raw.zrange("jobs:buried", 0, -1) == [b"1"]
 
 
-class TestTheEnd:
-    def test_max_failures_ends_with_3(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-        foreign.waiting(*(b"%d" % number for number in range(10)))
-        result = rwq("work", "--max-failures", "2", *script("exit 1"))
-        assert (result.code, result.notes.splitlines()[2:]) == (3, ["retry 2"])
-        assert raw.llen("jobs:queue") == 8
+def test_max_failures_ends_with_3(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(10)))
+    result = rwq("work", "--max-failures", "2", *script("exit 1"))
+    assert (result.code, result.notes.splitlines()[2:]) == (3, ["retry 2"])
+    assert raw.llen("jobs:queue") == 8

@@ -148,9 +148,11 @@ def test_ctrl_z_stops_the_commands_too(rwq: Rwq, raw: redis.Redis, foreign: Fore
     worker.send_signal(signal.SIGTSTP)
     until(lambda: state_of(worker.pid) == "T" and state_of(command) == "T")
     worker.send_signal(signal.SIGCONT)
+    # Longer than between two looks at whether it is stopped.
+    time.sleep(0.6)
     (rwq.home / "go").write_text("\n")
-    out, _ = worker.communicate(timeout=TIMEOUT_S)
-    assert (worker.returncode, out) == (0, b"done\n")
+    out, told = worker.communicate(timeout=TIMEOUT_S)
+    assert (worker.returncode, out, told) == (0, b"done\n", b"completed 1\n")
     assert contents(raw) == {}
 
 
