@@ -125,20 +125,10 @@ BEGINNINGS: dict[str, Frozen] = {
     ),
     "a waits and is leased": made(main=["b", "a"], processing=["a"], new={"a": "them"}),
     "a waits, and its worker has died": made(main=["b", "a"], processing=["a"]),
-}
-# What only `OTHER_KINDS` tell from others.
-OTHER_BEGINNINGS: dict[str, Frozen] = {
     "a is abandoned, and has been tried twice": made(processing=["a"], returns={"a": 2}),
 }
-_SOME = ("a waits, and is next", "a is abandoned", "a waits and is leased")
 # What the trios find: the worker takes what a clean returns.
 ABANDONED: tuple[Frozen, ...] = (
     made(main=[], processing=["a"], data={"a": 1}),
     made(main=[], processing=["a"], data={"a": 1}, pushed={"a": 1}, **_under("settling")),
 )
-
-
-def other_beginnings(*, every: bool) -> list[Frozen]:
-    """What those programs find when they begin."""
-    known = [keys for name, keys in BEGINNINGS.items() if every or name in _SOME]
-    return [*known, *OTHER_BEGINNINGS.values()]

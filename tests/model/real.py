@@ -17,7 +17,6 @@ from rwq_cli.core.state.expected import ANY, Located, fingerprint
 from tests.live.raw_keys import LOOK, raw_keys_of
 from tests.model.keys import (
     GUARDS,
-    IDS,
     KEY_PARTS,
     LATER_S,
     MARGIN_S,
@@ -274,6 +273,3 @@ def differences(raw: redis.Redis, effects: Iterable[Effect]) -> list[str]:
                     f"  model:  {expected}\n  server: {real}"
                 )
     return found
-
-
-assert set(IDS) == set(_DUE_MS)

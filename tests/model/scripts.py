@@ -273,7 +273,8 @@ class Queue(Keys):
         """The owner, if any, must hold its lease; who has leased it looks only in processing."""
         if owner is not None and item_id in self.data and self.effective(item_id) != owner:
             return ((item_id, "not-owner"),)
-        if self._is_taken_away(item_id, leased):
+        if leased and item_id in self.data and item_id not in self.processing:
+            # Another worker is completing it.
             return ((item_id, "elsewhere"),)
         life = self.data.pop(item_id, 0)
         if life:
@@ -281,10 +282,6 @@ class Queue(Keys):
         self._forget(item_id)
         self._unlist(item_id, leased=leased)
         return ((item_id, "completed" if life else "missing"),)
-
-    def _is_taken_away(self, item_id: str, leased: bool) -> bool:
-        """Whether another worker is completing what the caller has leased."""
-        return leased and item_id in self.data and item_id not in self.processing
 
     def remove(self, item_id: str, life: int) -> Outcomes:
         """Delete an item whose data the caller has saved; or every trace of one without data."""

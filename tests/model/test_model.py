@@ -18,7 +18,6 @@ from tests.model.casts import (
     TRIOS,
     casts,
     duels,
-    other_beginnings,
     other_duels,
     pairs_of_casts,
 )
@@ -42,7 +41,7 @@ def explore_all(checker: Checker, depth: int, *, every: bool = False) -> Counter
         (TRIOS, ABANDONED, _TO_THE_END),
         (casts() if every else pairs_of_casts(), beginnings, depth),
         (duels(every=every), beginnings, _TO_THE_END),
-        (other_duels(), other_beginnings(every=every), _TO_THE_END if every else _FEW_STEPS),
+        (other_duels(), beginnings, _TO_THE_END if every else _FEW_STEPS),
     ]
     for some_casts, some_beginnings, steps in plan:
         for cast, keys in product(some_casts, some_beginnings):

@@ -106,10 +106,12 @@ def test_a_row_counts_every_state_once(queue: WorkQueue, foreign: Foreign) -> No
     foreign.abandoned(b"a1", b"a2")
     foreign.delayed(b"d1", 9_999_999_999_999)
     foreign.buried(b"b1")
-    assert rows_of(watch_of(queue, b"jobs", b"none")) == {
-        b"jobs": (2, 1, 2, 1, 1),
-        b"none": (0, 0, 0, 0, 0),
-    }
+    watch = watch_of(queue, b"jobs", b"none")
+    assert rows_of(watch) == {b"jobs": (2, 1, 2, 1, 1), b"none": (0, 0, 0, 0, 0)}
+    status = watch.tick().status
+    assert status is not None
+    assert (status.version is not None, status.persists) == (True, False)
+    assert status.used_bytes is not None
 
 
 def test_abandoned_items_are_counted_a_few_queues_at_a_time(
@@ -131,14 +133,6 @@ def test_a_queue_of_the_wrong_type_is_left_out(queue: WorkQueue, raw: redis.Redi
     overview = watch_of(queue, b"bad", b"jobs").tick()
     assert [row.queue for row in overview.rows] == [b"jobs"]
     assert [each.message for each in overview.left_out] == ["bad:processing has the wrong type"]
-
-
-def test_the_status_of_the_server_is_read(queue: WorkQueue) -> None:
-    status = watch_of(queue, b"jobs").tick().status
-    assert status is not None
-    assert status.version is not None
-    assert status.used_bytes is not None
-    assert status.persists is False
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Server, WorkQueue, connect
+from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.server_status import ServerStatus, server_access, server_status
 from tests.conftest import QUEUE, AsUser, StartServer
@@ -11,12 +11,10 @@ from tests.core.lua.test_permissions import WRITES, make_queue, queue_of
 from tests.driver import until
 
 
-def durability_at(start_server: StartServer, *options: str) -> ServerStatus:
-    connection = connect(Server(start_server(*options).url))
-    try:
-        return server_status(connection)._replace(version=None, used_bytes=None)
-    finally:
-        connection.close()
+def check_status(connection: Connection, expected: ServerStatus, *, may_evict: bool) -> None:
+    found = server_status(connection)
+    assert found._replace(version=None, used_bytes=None) == expected
+    assert found.may_evict is may_evict
 
 
 @pytest.mark.parametrize(
@@ -34,26 +32,18 @@ def durability_at(start_server: StartServer, *options: str) -> ServerStatus:
 def test_settings_of_a_server(
     start_server: StartServer, options: tuple[str, ...], expected: ServerStatus, may_evict: bool
 ) -> None:
-    found = durability_at(start_server, *options)
-    assert found == expected
-    assert found.may_evict is may_evict
+    connection = connect(Server(start_server(*options).url))
+    check_status(connection, expected, may_evict=may_evict)
+    connection.close()
 
 
-@pytest.mark.parametrize(
-    ("denied", "expected"),
-    [
+def test_settings_that_the_server_hides_are_unknown(as_user: AsUser) -> None:
+    for denied, expected in (
         (("-config",), ServerStatus(0, "noeviction", None, False)),
         (("-info",), ServerStatus(None, None, None)),
         (("-info", "-config"), ServerStatus(None, None, None)),
-    ],
-)
-def test_settings_that_the_server_hides_are_unknown(
-    as_user: AsUser, denied: tuple[str, ...], expected: ServerStatus
-) -> None:
-    found = server_status(as_user("+@all", *denied))
-    found = found._replace(version=None, used_bytes=None)
-    assert found == expected
-    assert found.may_evict is False
+    ):
+        check_status(as_user("+@all", *denied), expected, may_evict=False)
 
 
 def test_a_server_that_cannot_save_says_so(start_server: StartServer) -> None:

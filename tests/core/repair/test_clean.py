@@ -1,6 +1,5 @@
 """Cleans: every state, and what others do to an ID between the two looks."""
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -252,31 +251,7 @@ def repair(queue: WorkQueue, how: str, *, dry_run: bool = False) -> int:
     if how == "doctor":
         found = queue.diagnose(fix=True, dry_run=dry_run).findings
         return sum(finding.fixed for finding in found)
-    clean = queue.light_clean if how == "light" else queue.deep_clean
-    return len(list(clean(dry_run=dry_run)))
-
-
-def assert_left_alone(
-    queue: WorkQueue,
-    clock: FakeClock,
-    raw: Redis,
-    how: str,
-    meanwhile: Callable[[], object],
-    *,
-    dry_run: bool = False,
-) -> None:
-    """Nothing is done after what happened between the looks, and all by the next run."""
-    after = []
-
-    def sleep() -> None:
-        meanwhile()
-        after.append(everything(raw))
-
-    clock.during_sleep = sleep
-    assert repair(queue, how, dry_run=dry_run) == 0
-    assert everything(raw) == after[-1]
-    clock.during_sleep = None
-    assert repair(queue, how) > 0
+    return len(clean(queue, how, dry_run=dry_run))
 
 
 @all_cleaners
@@ -288,10 +263,18 @@ def test_an_abandoned_id_with_other_data_stays(
         ids = numbered(broken)
         foreign.abandoned(*ids)
         pad(raw, keys, others)
-        # The entries stay where they are, as if they were alone in the list.
-        new = {b"jobs:item:" + item_id: b"new data" for item_id in ids}
-        replace = lambda new=new: raw.mset(new)  # noqa: E731
-        assert_left_alone(queue, clock, raw, how, replace, dry_run=dry_run)
+        after: list[object] = []
+
+        def replace(ids: list[bytes] = ids, after: list[object] = after) -> None:
+            # The entries stay where they are, as if they were alone in the list.
+            raw.mset({b"jobs:item:" + item_id: b"new data" for item_id in ids})
+            after.append(everything(raw))
+
+        clock.during_sleep = replace
+        assert repair(queue, how, dry_run=dry_run) == 0
+        assert everything(raw) == after[-1]
+        clock.during_sleep = None
+        assert repair(queue, how) > 0
 
 
 def test_given_up_an_id_that_was_completed_and_added_with_the_same_data_is_returned(
