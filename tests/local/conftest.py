@@ -5,7 +5,6 @@ with each of them. Without it, the tests use the program that a user would get.
 """
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -50,12 +49,3 @@ def new_server(environ: dict[str, str]) -> Iterator[NewServer]:
 def local_server(new_server: NewServer, tmp_path: Path) -> LocalServer:
     """A server that has not been started; its directory does not exist."""
     return new_server(tmp_path / "data")
-
-
-@pytest.fixture
-def temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty directory in which `throwaway` creates its own during the test."""
-    directory = tmp_path / "tmp"
-    directory.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    return directory

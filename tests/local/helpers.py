@@ -47,9 +47,9 @@ def client(server: LocalServer) -> Iterator["redis.Redis"]:
         connection.close()
 
 
-def script(file: Path, body: str) -> Path:
-    """An executable shell script."""
+def program(file: Path, mode: int = 0o755, body: str = "") -> Path:
+    """A shell script."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"#!/bin/sh\n{body}\n")
-    file.chmod(0o755)
+    file.chmod(mode)
     return file

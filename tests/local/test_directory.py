@@ -12,8 +12,6 @@ from rwq_cli.local.server import LocalServer, default_directory
 from tests.local.conftest import NewServer
 from tests.local.helpers import client, pid_of
 
-NOBODY = 65534
-
 
 def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
@@ -103,24 +101,14 @@ def test_a_long_path_gets_a_short_socket_that_every_environment_finds(
 
 
 @pytest.mark.parametrize("verb", ["ensure_running", "status"])
-@pytest.mark.parametrize("trap", ["symlink", "file", "other owner"])
-def test_a_short_directory_that_another_user_created_is_refused(
-    new_server: NewServer, tmp_path: Path, trap: str, verb: str
+def test_a_short_directory_that_another_user_prepared_is_refused(
+    new_server: NewServer, tmp_path: Path, verb: str
 ) -> None:
     server = new_server(tmp_path / ("d" * 120))
     place = socket_of(server).parent
-    if trap == "other owner" and os.geteuid():
-        pytest.skip("only root can give a directory away")
     try:
-        if trap == "symlink":
-            place.symlink_to(tmp_path)
-        elif trap == "file":
-            place.touch()
-        else:
-            place.mkdir(mode=0o700)
-            os.chown(place, NOBODY, -1)
-        message = "belongs to another user" if trap == "other owner" else "is not a directory"
-        with pytest.raises(LocalServerError, match=message):
+        place.symlink_to(tmp_path)
+        with pytest.raises(LocalServerError, match="is not a directory"):
             getattr(server, verb)()
     finally:
-        place.rmdir() if trap == "other owner" else place.unlink()
+        place.unlink()

@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -201,33 +202,17 @@ def test_a_stale_pid_file_harms_no_process(local_server: LocalServer) -> None:
             bystander.kill()
 
 
-# Status
-
-
-# Throwaway servers
-
-
-@pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])
-def test_a_throwaway_server_is_removed_however_the_block_ends(
-    environ: dict[str, str], temporary_directory: Path, ending: type[BaseException]
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_throwaway_server_that_crashed_or_hangs_is_removed_however_the_block_ends(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    with suppress(ending), throwaway(environ) as server:
-        assert server.directory.parent == temporary_directory
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with suppress(KeyboardInterrupt), throwaway(environ) as server:
+        assert server.directory.parent == tmp_path
         assert stat.S_IMODE(server.directory.stat().st_mode) == 0o700
         server.ensure_running()
         pid = pid_of(server)
-        raise ending
-    until(lambda: has_exited(pid))
-    assert not any(temporary_directory.iterdir())
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_throwaway_server_that_crashed_or_hangs_is_removed(
-    environ: dict[str, str], temporary_directory: Path, number: signal.Signals
-) -> None:
-    with throwaway(environ) as server:
-        server.ensure_running()
-        pid = pid_of(server)
         os.kill(pid, number)
+        raise KeyboardInterrupt
     until(lambda: has_exited(pid))
-    assert not any(temporary_directory.iterdir())
+    assert not any(tmp_path.iterdir())
