@@ -16,7 +16,6 @@ from tests.live.raw_keys import read_raw_keys
 from tests.proxies import Line
 from tests.servers import PrivateServer
 
-_ACTING = [verb for verb in VERBS if verb.done is not None]
 some_verbs = pytest.mark.parametrize("verb", SOME_VERBS, ids=name_of)
 
 

@@ -19,8 +19,6 @@ from tests.long import usual
 
 COUNT = 50
 IDS = tuple(b"id-%02d" % number for number in range(COUNT))
-# The holder of leases that the commands of these tests take.
-SESSION = "s1"
 
 Fill = Callable[[Foreign], object]
 # Whether a verb has done its work on an item, by the raw keys.

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class DoesNotApply(Exception):
-    """The text of a fault is not in its file as often as it says."""
+    """The text of a fault is not in its file once."""
 
 
 def apply(fault: Fault, root: Path, *, write: bool = True) -> None:
@@ -28,10 +28,9 @@ def apply(fault: Fault, root: Path, *, write: bool = True) -> None:
     """
     path = root / fault.file
     text = path.read_text() if path.exists() else ""
-    if (found := text.count(fault.find)) != fault.times:
+    if (found := text.count(fault.find)) != 1:
         raise DoesNotApply(
-            f"{fault.name}: {fault.file} has its text {found} times, not {fault.times}: "
-            f"{fault.find!r}"
+            f"{fault.name}: {fault.file} has its text {found} times, not once: {fault.find!r}"
         )
     if write:
         path.write_text(text.replace(fault.find, fault.replace))

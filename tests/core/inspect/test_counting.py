@@ -76,14 +76,6 @@ def test_sizes_are_sampled_at_both_ends_of_main(raw: Redis, queue: WorkQueue) ->
     assert (counts.payload_sampled, counts.payload_min_bytes) == (60, 240)
 
 
-def test_how_long_the_next_item_has_waited(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
-    foreign.waiting(b"next", b"new")
-    foreign.unused_for(b"next", 2)
-    assert queue.counts().oldest_waiting_s in (2, 3)
-    raw.rpop(b"jobs:queue")
-    assert queue.counts().oldest_waiting_s in (0, 1)
-
-
 COUNTS = Counts(
     b"jobs", waiting=12, processing=5, delayed=4, buried=3, abandoned=2, oldest_waiting_s=60
 )

@@ -15,7 +15,6 @@ from tests.everything import everything
 from tests.item_cases import ITEM_CASES
 from tests.support import numbered
 
-FAR_MS = 10**13
 RETURNED = CleanAction(b"1", Repair.RETURNED, State.ABANDONED, "processing")
 each_kind = pytest.mark.parametrize("kind", ["light", "deep"])
 

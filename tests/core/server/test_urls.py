@@ -201,6 +201,10 @@ def test_the_options_of_a_tls_url() -> None:
     link = connect(Server(url)).client().connection_pool.make_connection()
     assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_OPTIONAL, False)
     assert (link.certificate_password, link.db) == ("x", 2)
+    # A reply is not asked for twice by redis-py.
+    assert link.retry.get_retries() == 0
+    link = connect(Server("rediss://host")).client().connection_pool.make_connection()
+    assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
 def refusal_of(url: str) -> InvalidArgument | None:
@@ -235,12 +239,6 @@ def test_tls_files_need_a_tls_url_and_must_be_there(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument) as caught:
             connect(Server("rediss://host", **{option: missing}))
         assert caught.value.message == f"no such file: {missing}"
-
-
-def test_connecting_waits_for_the_first_command_and_no_reply_is_asked_for_twice() -> None:
-    link = connect(Server("rediss://host")).client().connection_pool.make_connection()
-    assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_REQUIRED, True)
-    assert link.retry.get_retries() == 0
 
 
 def test_a_database_and_a_password_in_the_url(start_server: StartServer) -> None:
