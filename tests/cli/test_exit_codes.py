@@ -313,7 +313,7 @@ def test_each_error_has_its_exit_code() -> None:
 def test_help_promises_the_codes_that_a_command_ends_with() -> None:
     commands = all_commands()
     paths = [command.path for command in commands]
-    # See test_interrupts.py, test_program.py and TestFullDisk in test_streams.py.
+    # See test_program.py and test_streams.py.
     always = (ExitStatus.PARTIAL, ExitStatus.FAULT, ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
     seen = {(path, status) for path in paths for status in always} | RARE | SERVER
     for status, lines in CODES.items():

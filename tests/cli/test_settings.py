@@ -118,67 +118,63 @@ def test_a_wait_promotes_nothing_in_a_read_only_context(
     assert foreign.raw.zcard("jobs:delayed") == 0
 
 
-class TestPassword:
-    def test_the_password_command_is_run_to_connect(
-        self, bare_rwq: Rwq, guarded: PrivateServer
-    ) -> None:
-        configure(
-            bare_rwq.home,
-            f'[contexts.a]\nurl = "{guarded.url}"\n'
-            f'password_command = "echo x >> {bare_rwq.home}/runs; echo hunter2"\n',
-        )
-        runs = bare_rwq.home / "runs"
-        for words in (("list",), ("show", "a")):
-            assert bare_rwq("context", *words).code == 0
-        assert bare_rwq("add", "-c", "a").code == 2
-        assert not runs.exists()
-        assert bare_rwq("stats", "-c", "a", "-q", "jobs").code == 0
-        assert runs.read_text() == "x\n"
+def test_the_password_command_is_run_to_connect(bare_rwq: Rwq, guarded: PrivateServer) -> None:
+    configure(
+        bare_rwq.home,
+        f'[contexts.a]\nurl = "{guarded.url}"\n'
+        f'password_command = "echo x >> {bare_rwq.home}/runs; echo hunter2"\n',
+    )
+    runs = bare_rwq.home / "runs"
+    for words in (("list",), ("show", "a")):
+        assert bare_rwq("context", *words).code == 0
+    assert bare_rwq("add", "-c", "a").code == 2
+    assert not runs.exists()
+    assert bare_rwq("stats", "-c", "a", "-q", "jobs").code == 0
+    assert runs.read_text() == "x\n"
 
-    def test_a_signal_ends_the_password_command(self, bare_rwq: Rwq) -> None:
-        pid = bare_rwq.home / "pid"
-        command = f"echo $$ > {pid}; sleep 3600; echo x"
-        context = f'[contexts.a]\nurl = "redis://a"\npassword_command = "{command}"\n'
-        configure(bare_rwq.home, context)
-        process = bare_rwq.start("stats", "-c", "a", "-q", "jobs")
-        until(lambda: pid.exists() and pid.read_text().endswith("\n"))
-        process.terminate()
-        assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
-        assert process.returncode == 143
-        assert state_of(int(pid.read_text())) in ("", "Z")
 
-    def test_rwq_password_is_not_sent_to_a_contexts_server_and_none_is_printed(
-        self, bare_rwq: Rwq, guarded: PrivateServer
-    ) -> None:
-        configure(bare_rwq.home, f'[contexts.a]\nurl = "{guarded.url}"\n')
-        variables = {"RWQ_PASSWORD": "hunter2"}
-        words = ("stats", "-q", "jobs")
-        assert bare_rwq(*words, "-u", guarded.url, variables=variables).code == 0
-        refused = bare_rwq(*words, "-c", "a", variables=variables)
-        assert refused.code == 69
-        assert refused.notes.endswith(
-            "; check the password_command or password_file of context a\n"
-        )
-        wrong = bare_rwq(*words, "-u", f"unix://:wrong@{guarded.socket}")
-        assert (wrong.code, wrong.text, "wrong@" in wrong.notes) == (69, "", False)
-        said = f"rwq: error: unix://:***@{guarded.socket} rejected the pass"
-        assert wrong.notes.startswith(said)
-        assert wrong.notes.endswith("; give it in RWQ_PASSWORD or with --password-file\n")
+def test_a_signal_ends_the_password_command(bare_rwq: Rwq) -> None:
+    pid = bare_rwq.home / "pid"
+    command = f"echo $$ > {pid}; sleep 3600; echo x"
+    context = f'[contexts.a]\nurl = "redis://a"\npassword_command = "{command}"\n'
+    configure(bare_rwq.home, context)
+    process = bare_rwq.start("stats", "-c", "a", "-q", "jobs")
+    until(lambda: pid.exists() and pid.read_text().endswith("\n"))
+    process.terminate()
+    assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
+    assert process.returncode == 143
+    assert state_of(int(pid.read_text())) in ("", "Z")
 
-    def test_a_password_file_of_the_command_line_comes_first(
-        self, bare_rwq: Rwq, guarded: PrivateServer
-    ) -> None:
-        configure(
-            bare_rwq.home, f'[contexts.a]\nurl = "{guarded.url}"\npassword_command = "exit 1"\n'
-        )
-        (bare_rwq.home / "pw").write_text("hunter2\n")
-        words = ("stats", "-q", "jobs", "-c", "a", "--password-file", str(bare_rwq.home / "pw"))
-        assert bare_rwq(*words).code == 0
-        notes = bare_rwq(*words, "-v").notes
-        assert notes == (
-            f"server {guarded.url} (-c, context a)\npassword (--password-file)\n"
-            f"output table (default)\nqueue jobs (-q)\n{ABSENT}"
-        )
+
+def test_rwq_password_is_not_sent_to_a_contexts_server_and_none_is_printed(
+    bare_rwq: Rwq, guarded: PrivateServer
+) -> None:
+    configure(bare_rwq.home, f'[contexts.a]\nurl = "{guarded.url}"\n')
+    variables = {"RWQ_PASSWORD": "hunter2"}
+    words = ("stats", "-q", "jobs")
+    assert bare_rwq(*words, "-u", guarded.url, variables=variables).code == 0
+    refused = bare_rwq(*words, "-c", "a", variables=variables)
+    assert refused.code == 69
+    assert refused.notes.endswith("; check the password_command or password_file of context a\n")
+    wrong = bare_rwq(*words, "-u", f"unix://:wrong@{guarded.socket}")
+    assert (wrong.code, wrong.text, "wrong@" in wrong.notes) == (69, "", False)
+    said = f"rwq: error: unix://:***@{guarded.socket} rejected the pass"
+    assert wrong.notes.startswith(said)
+    assert wrong.notes.endswith("; give it in RWQ_PASSWORD or with --password-file\n")
+
+
+def test_a_password_file_of_the_command_line_comes_first(
+    bare_rwq: Rwq, guarded: PrivateServer
+) -> None:
+    configure(bare_rwq.home, f'[contexts.a]\nurl = "{guarded.url}"\npassword_command = "exit 1"\n')
+    (bare_rwq.home / "pw").write_text("hunter2\n")
+    words = ("stats", "-q", "jobs", "-c", "a", "--password-file", str(bare_rwq.home / "pw"))
+    assert bare_rwq(*words).code == 0
+    notes = bare_rwq(*words, "-v").notes
+    assert notes == (
+        f"server {guarded.url} (-c, context a)\npassword (--password-file)\n"
+        f"output table (default)\nqueue jobs (-q)\n{ABSENT}"
+    )
 
 
 def test_without_a_home_what_needs_an_undo_file_changes_nothing(

@@ -35,66 +35,64 @@ def near(seconds: int) -> range:
     return range(max(0, seconds - 60), seconds + 2)
 
 
-class TestInput:
-    @pytest.mark.parametrize(
-        ("given", "items", "said"),
-        [
-            (b"", [], "nothing added"),
-            (b"\n", [], "empty 1"),
-            (b"a", [b"a"], "added 1"),
-            (b"a\n\n\nb\n\n", [b"a", b"b"], "added 2, empty 3"),
-            (b" a \n\t\n", [b" a ", b"\t"], "added 2"),
-            (b"a\0b\nc", [b"a\0b", b"c"], "added 2"),
-        ],
-    )
-    def test_each_line_is_an_item(
-        self, rwq: Rwq, raw: redis.Redis, given: bytes, items: list[bytes], said: str
-    ) -> None:
-        assert rwq("add", stdin=given).as_tuple() == (0, "", f"{said}\n")
+@pytest.mark.parametrize(
+    ("given", "items", "said"),
+    [
+        (b"", [], "nothing added"),
+        (b"\n", [], "empty 1"),
+        (b"a", [b"a"], "added 1"),
+        (b"a\n\n\nb\n\n", [b"a", b"b"], "added 2, empty 3"),
+        (b" a \n\t\n", [b" a ", b"\t"], "added 2"),
+        (b"a\0b\nc", [b"a\0b", b"c"], "added 2"),
+    ],
+)
+def test_each_line_is_an_item(
+    rwq: Rwq, raw: redis.Redis, given: bytes, items: list[bytes], said: str
+) -> None:
+    assert rwq("add", stdin=given).as_tuple() == (0, "", f"{said}\n")
+    assert waiting_data(raw) == items
+
+
+def test_files_and_stdin_are_read_in_order(rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"1\n\xff\0")
+    (tmp_path / "two").write_bytes(b"")
+    words = ("add", "-f", str(tmp_path / "one"), "--file", "-", "-f", str(tmp_path / "two"))
+    for output, items in (
+        ("lines", [b"1", b"\xff\0", b"x", b"y"]),
+        ("raw", [b"1\n\xff\0", b"x\ny", b""]),
+    ):
+        raw.flushall()
+        assert rwq(*words, "--format", output, stdin=b"x\ny").code == 0
         assert waiting_data(raw) == items
 
-    def test_files_and_stdin_are_read_in_order(
-        self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
-    ) -> None:
-        (tmp_path / "one").write_bytes(b"1\n\xff\0")
-        (tmp_path / "two").write_bytes(b"")
-        words = ("add", "-f", str(tmp_path / "one"), "--file", "-", "-f", str(tmp_path / "two"))
-        for output, items in (
-            ("lines", [b"1", b"\xff\0", b"x", b"y"]),
-            ("raw", [b"1\n\xff\0", b"x\ny", b""]),
-        ):
-            raw.flushall()
-            assert rwq(*words, "--format", output, stdin=b"x\ny").code == 0
-            assert waiting_data(raw) == items
 
-    def test_a_bad_line_is_reported_with_its_file(
-        self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
-    ) -> None:
-        file = tmp_path / "items"
-        file.write_bytes(b'{"data": 1}\n\nx\n')
-        result = rwq("add", "--format", "jsonl", "-f", str(file))
-        bad, summary = result.notes.splitlines()
-        assert bad.startswith(f"rwq: {file}, line 3: not JSON: ")
-        assert bad.endswith("; not added")
-        assert summary == "added 1, rejected 1, empty 1"
-        assert (result.code, result.text) == (3, "")
-        assert raw.llen("jobs:queue") == 1
-        result = rwq("add", "--format", "jsonl", "-o", "json", stdin=b'x\n{"data": 1}\n')
-        (record,) = [json.loads(line) for line in result.err.splitlines()]
-        assert (record["code"], record["record"], record["error"][:9]) == (
-            "bad-record",
-            1,
-            "not JSON:",
-        )
-        assert (result.code, result.json["added"], result.json["rejected"]) == (3, 1, 1)
+def test_a_bad_line_is_reported_with_its_file(rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
+    file = tmp_path / "items"
+    file.write_bytes(b'{"data": 1}\n\nx\n')
+    result = rwq("add", "--format", "jsonl", "-f", str(file))
+    bad, summary = result.notes.splitlines()
+    assert bad.startswith(f"rwq: {file}, line 3: not JSON: ")
+    assert bad.endswith("; not added")
+    assert summary == "added 1, rejected 1, empty 1"
+    assert (result.code, result.text) == (3, "")
+    assert raw.llen("jobs:queue") == 1
+    result = rwq("add", "--format", "jsonl", "-o", "json", stdin=b'x\n{"data": 1}\n')
+    (record,) = [json.loads(line) for line in result.err.splitlines()]
+    assert (record["code"], record["record"], record["error"][:9]) == (
+        "bad-record",
+        1,
+        "not JSON:",
+    )
+    assert (result.code, result.json["added"], result.json["rejected"]) == (3, 1, 1)
 
-    def test_strict_adds_nothing_after_a_bad_line(self, rwq: Rwq, raw: redis.Redis) -> None:
-        given = b'{"data": 1}\nbad\n{"data": 2}\nbad\n'
-        result = rwq("add", "--format", "jsonl", "--strict", stdin=given)
-        bad, summary = result.notes.splitlines()
-        assert bad.startswith("rwq: line 2: not JSON")
-        assert (result.code, summary) == (3, "added 1, rejected 1")
-        assert waiting_data(raw) == [b"1"]
+
+def test_strict_adds_nothing_after_a_bad_line(rwq: Rwq, raw: redis.Redis) -> None:
+    given = b'{"data": 1}\nbad\n{"data": 2}\nbad\n'
+    result = rwq("add", "--format", "jsonl", "--strict", stdin=given)
+    bad, summary = result.notes.splitlines()
+    assert bad.startswith("rwq: line 2: not JSON")
+    assert (result.code, summary) == (3, "added 1, rejected 1")
+    assert waiting_data(raw) == [b"1"]
 
 
 @pytest.mark.parametrize(

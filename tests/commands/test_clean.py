@@ -58,22 +58,20 @@ def test_each_id_is_printed_with_the_action_and_its_reason(rwq: Rwq, broken: For
     assert broken.raw.exists("jobs:item:a1")
 
 
-class TestGrace:
-    def test_it_is_waited_only_if_something_looks_broken(
-        self, rwq: Rwq, foreign: Foreign, slept_s: list[float]
-    ) -> None:
-        foreign.waiting(b"w1")
-        foreign.leased(b"l1")
-        assert rwq("clean", "light").code == 0
-        assert rwq("clean", "deep").code == 0
-        assert slept_s == []
+def test_it_is_waited_only_if_something_looks_broken(
+    rwq: Rwq, foreign: Foreign, slept_s: list[float]
+) -> None:
+    foreign.waiting(b"w1")
+    foreign.leased(b"l1")
+    assert rwq("clean", "light").code == 0
+    assert rwq("clean", "deep").code == 0
+    assert slept_s == []
 
-    def test_it_is_a_second_by_default(
-        self, rwq: Rwq, foreign: Foreign, slept_s: list[float]
-    ) -> None:
-        foreign.abandoned(b"a1")
-        assert rwq("clean", "light").notes == "returned 1\n"
-        assert slept_s == [1.0]
+
+def test_it_is_a_second_by_default(rwq: Rwq, foreign: Foreign, slept_s: list[float]) -> None:
+    foreign.abandoned(b"a1")
+    assert rwq("clean", "light").notes == "returned 1\n"
+    assert slept_s == [1.0]
 
 
 def test_a_dry_run_names_the_first_items_for_people(rwq: Rwq, foreign: Foreign) -> None:

@@ -1,7 +1,6 @@
 """`rwq doctor`: what it says of a broken queue, in every format, and what its commands do."""
 
 import os
-import subprocess
 
 import pytest
 import redis
@@ -76,12 +75,10 @@ def test_ids_are_complete_and_examples_are_five(rwq: Rwq, foreign: Foreign) -> N
     assert len(rwq("doctor", *NOW, "--only", "held", "-o", "json").json[0]["examples"]) == 5
 
 
-def words_of(command: str) -> list[str]:
+def words_of(rwq: Rwq, command: str) -> list[str]:
     """The words that a shell makes of a command line."""
-    printed = subprocess.run(
-        ["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True
-    )
-    return [os.fsdecode(word) for word in printed.stdout.split(b"\0")[:-1]]
+    printed = rwq.shell(f"printf '%s\\0' {command}").out
+    return [os.fsdecode(word) for word in printed.split(b"\0")[:-1]]
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -96,7 +93,7 @@ def test_the_command_of_a_finding_can_be_pasted(rwq: Rwq, raw: redis.Redis, name
         assert command.isprintable()
         if command.startswith("redis-cli"):
             continue
-        _, *words = words_of(command)
+        _, *words = words_of(rwq, command)
         more = ["--yes"] if "--force" in words else []
         # Nobody else is at work on it.
         more += ["--grace", "0"] if words[0] in ("clean", "doctor") else []

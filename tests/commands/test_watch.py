@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable
 
 import pytest
-import redis
 
 from tests.conftest import ABSENT, Foreign, StartServer
 from tests.driver import Rwq, until
@@ -52,22 +51,6 @@ def test_notes_come_once(rwq: Rwq, foreign: Foreign, pauses: Callable[..., None]
     assert result.notes.count("--deep also shows items in no list\n") == 1
 
 
-def after_two_ticks(raw: redis.Redis, act: Callable[[], object]) -> threading.Thread:
-    """Starts a thread that acts when the queue has been looked at twice."""
-
-    def looks() -> int:
-        return int(raw.info("commandstats").get("cmdstat_time", {}).get("calls", 0))
-
-    def wait_and_act() -> None:
-        until(lambda: looks() >= before + 3)
-        act()
-
-    before = looks()
-    thread = threading.Thread(target=wait_and_act)
-    thread.start()
-    return thread
-
-
 @pytest.mark.needs("no-touch")
 class TestOnATerminal:
     @pytest.mark.parametrize("command", ["stats", "ls"])
@@ -89,7 +72,17 @@ class TestOnATerminal:
         server = start_server()
         with server.client() as raw:
             Foreign(raw).waiting(b"w1")
-            stopping = after_two_ticks(raw, lambda: server.process.send_signal(signal.SIGSTOP))
+
+            def looks() -> int:
+                return int(raw.info("commandstats").get("cmdstat_time", {}).get("calls", 0))
+
+            def stop_after_two_ticks() -> None:
+                until(lambda: looks() >= before + 3)
+                server.process.send_signal(signal.SIGSTOP)
+
+            before = looks()
+            stopping = threading.Thread(target=stop_after_two_ticks)
+            stopping.start()
             code, seen = rwq.on_terminal(
                 *("queues", "--watch", "30ms", "-u", server.url),
                 type_in=[(b", every 30ms", b""), (b": OLD: no answer for 1s", CTRL_C)],

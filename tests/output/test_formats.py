@@ -192,43 +192,41 @@ def test_an_object_is_one_in_each_format(anew: Run) -> None:
         assert [row[0] for row in plain] == declared(line).flat_names, line
 
 
-class TestVerbs:
-    def test_each_format_has_the_counts_or_the_outcomes(self, anew: Run) -> None:
-        for line, names in VERBS.items():
-            result = anew(line, "-o", "json")
-            assert {*result.json} == {"queue", "queue_b64", "dry_run", *names.split()}, line
-            assert result.notes == "", line
-            result = anew(line, "-o", "jsonl")
-            assert result.jsonl
-            fields = json_names(line)
-            assert [list(record) for record in result.jsonl] == [fields] * len(result.jsonl), line
-            assert result.err.count(b"\n") == 1, "the summary"
-            rows = csv_of(anew(line, "-o", "csv"))
-            assert (rows[0], {len(row) for row in rows}) == (fields, {len(fields)}), line
-            for output in ("plain", "table", "data"):
-                result = anew(line, "-o", output)
-                *named, summary = result.notes.splitlines()
-                assert (result.out, summary.startswith("rwq: ")) == (b"", False), (line, output)
-                assert all(failure.startswith("rwq: ") for failure in named), (line, output)
+def test_each_format_has_the_counts_or_the_outcomes(anew: Run) -> None:
+    for line, names in VERBS.items():
+        result = anew(line, "-o", "json")
+        assert {*result.json} == {"queue", "queue_b64", "dry_run", *names.split()}, line
+        assert result.notes == "", line
+        result = anew(line, "-o", "jsonl")
+        assert result.jsonl
+        fields = json_names(line)
+        assert [list(record) for record in result.jsonl] == [fields] * len(result.jsonl), line
+        assert result.err.count(b"\n") == 1, "the summary"
+        rows = csv_of(anew(line, "-o", "csv"))
+        assert (rows[0], {len(row) for row in rows}) == (fields, {len(fields)}), line
+        for output in ("plain", "table", "data"):
+            result = anew(line, "-o", output)
+            *named, summary = result.notes.splitlines()
+            assert (result.out, summary.startswith("rwq: ")) == (b"", False), (line, output)
+            assert all(failure.startswith("rwq: ") for failure in named), (line, output)
 
-    @pytest.mark.parametrize(
-        ("line", "ids", "failed", "summary"),
-        [
-            ("add --id new x", "new", "", "added 1"),
-            ("add --id w1 x", "", "", "duplicates 1"),
-            ("complete w1 gone", "w1", "gone", "completed 1, missing 1"),
-            ("touch l1 w1 gone", "l1", "w1 gone", "touched 1, not leased 1, missing 1"),
-            ("clean light --grace 0", "a1 g1", "", "returned 1, dropped 1"),
-        ],
-    )
-    def test_ids_are_those_acted_on(
-        self, anew: Run, line: str, ids: str, failed: str, summary: str
-    ) -> None:
-        result = anew(line, "-o", "ids")
-        # The order is that of the work, which a clean may choose.
-        assert sorted(result.text.split()) == ids.split()
-        *failures, last = result.notes.splitlines()
-        assert (last, [each.split(": ")[1] for each in failures]) == (summary, failed.split())
+
+@pytest.mark.parametrize(
+    ("line", "ids", "failed", "summary"),
+    [
+        ("add --id new x", "new", "", "added 1"),
+        ("add --id w1 x", "", "", "duplicates 1"),
+        ("complete w1 gone", "w1", "gone", "completed 1, missing 1"),
+        ("touch l1 w1 gone", "l1", "w1 gone", "touched 1, not leased 1, missing 1"),
+        ("clean light --grace 0", "a1 g1", "", "returned 1, dropped 1"),
+    ],
+)
+def test_ids_are_those_acted_on(anew: Run, line: str, ids: str, failed: str, summary: str) -> None:
+    result = anew(line, "-o", "ids")
+    # The order is that of the work, which a clean may choose.
+    assert sorted(result.text.split()) == ids.split()
+    *failures, last = result.notes.splitlines()
+    assert (last, [each.split(": ")[1] for each in failures]) == (summary, failed.split())
 
 
 class TestEmpty:

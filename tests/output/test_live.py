@@ -12,11 +12,7 @@ from tests.terminal import new_terminal, shown, watched
 
 
 class Screen:
-    """A terminal of 40 columns and 6 rows.
-
-    Attributes:
-        environment: Streams that go to it.
-    """
+    """A terminal of 40 columns and 6 rows, with an environment whose streams go to it."""
 
     def __init__(self) -> None:
         outer, self._inner = new_terminal(40, 6)
