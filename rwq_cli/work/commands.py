@@ -18,9 +18,8 @@ from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, PutBack
 from rwq_cli.output.escape import escaped
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.notes import Notes
-from rwq_cli.work.passing import Passage
 from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted
-from rwq_cli.work.running import Limits, Outputs, Run, Stream
+from rwq_cli.work.running import Limits, Outputs, Passage, Run, Stream
 
 # The exit codes of a command that mean something.
 PUT_BACK, GIVE_UP, NOT_RUN = 75, 100, (126, 127)

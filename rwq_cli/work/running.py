@@ -3,10 +3,11 @@
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
-from threading import Lock
+from threading import Condition, Lock
 from typing import NamedTuple
 
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
@@ -22,6 +23,9 @@ _TAIL_BYTES = REASON_BYTES_MAX - 64
 _READ_BYTES = 1 << 16
 # How often an output is read when its command has ended: a pipe holds no more.
 _DRAIN_READS = 16
+
+# How long a write may take before its reader is taken for one that stalls.
+_STALL_S = 0.1
 
 Sink = Callable[[bytes], object]
 
@@ -83,6 +87,47 @@ class Stream:
         while kept[:1] and kept[0] & 0xC0 == 0x80:
             del kept[0]
         return bytes(kept)
+
+
+class Passage:
+    """Writes in a thread of its own, so that a reader who stalls holds up nothing else.
+
+    One writes all, in order: stdout and stderr may be the same pipe, and lines are not to be mixed.
+    """
+
+    def __init__(self, on_written: Callable[[], object]) -> None:
+        self._on_written = on_written
+        self._turn = Condition()
+        self._pending: deque[tuple[Sink, bytes]] = deque()
+        # How many bytes are not written.
+        self.unwritten = 0
+        # Whether what is given is kept for now. Nothing more is to be read until `on_written` is
+        # called.
+        self.is_stalled = False
+
+    def give(self, write: Sink, data: bytes) -> None:
+        """It is written when this returns, unless the reader stalls."""
+        with self._turn:
+            self._pending.append((write, data))
+            self.unwritten += len(data)
+            self._turn.notify_all()
+            if not self.is_stalled:
+                self.is_stalled = not self._turn.wait_for(lambda: not self.unwritten, _STALL_S)
+
+    def serve(self) -> None:
+        while True:
+            with self._turn:
+                self._turn.wait_for(lambda: self._pending)
+                write, data = self._pending.popleft()
+            write(data)
+            with self._turn:
+                self.unwritten -= len(data)
+                if self.unwritten:
+                    continue
+                was_stalled, self.is_stalled = self.is_stalled, False
+                self._turn.notify_all()
+            if was_stalled:
+                self._on_written()
 
 
 class Run:

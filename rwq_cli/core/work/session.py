@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count, repeat
 from math import inf
+from operator import attrgetter
 from typing import Any
 
 from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S, lease_time_ms, result_time_ms
@@ -263,7 +264,7 @@ class WorkSession:
         error is not raised; see `error`.
         """
         jobs = self.held.all
-        batches = [*batches_of(jobs, _queue_of)]
+        batches = [*batches_of(jobs, attrgetter("queue"))]
         sent_s = self.clock.monotonic()
         left_s = min((job.deadline_s - sent_s for job in jobs), default=0.0)
         try:
@@ -299,7 +300,7 @@ class WorkSession:
         # Leases are renewed by the thread that waits for this.
         with self._connection.deadline(_REPLY_S_MIN, is_patient=False):
             held = [job for job in self.held.all if not job.is_forgiven]
-            for batch in batches_of(held, _queue_of):
+            for batch in batches_of(held, attrgetter("queue")):
                 try:
                     batch[0].handle.run("forgive", *_with_holders(batch))
                 except ServerError as error:
@@ -325,10 +326,6 @@ class WorkSession:
     def __exit__(self, *_: object) -> None:
         # Jobs that are held stay leased until their leases end.
         self.waiter.close()
-
-
-def _queue_of(job: Job) -> bytes:
-    return job.queue
 
 
 def _with_holders(jobs: Iterable[Job]) -> Iterable[bytes]:
