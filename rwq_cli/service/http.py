@@ -1,9 +1,11 @@
 """The HTTP server of a supervised process: `/healthz` and `/metrics`."""
 
 import socket
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
+from threading import Lock
 from typing import Any
 
 from rwq_cli.core.errors import InvalidArgument
@@ -16,7 +18,8 @@ _TEXT = "text/plain; charset=utf-8"
 class HttpServer(ThreadingHTTPServer):
     """Answers in threads of its own; an empty host is every address, port 0 a free port.
 
-    `health` says whether all is well, and a line about it; `metrics` is the answer of `/metrics`.
+    `health` says whether all is well, and a line about it; `metrics` makes the answer of
+    `/metrics`, which scrapes at the same time share.
     """
 
     block_on_close = False
@@ -27,7 +30,9 @@ class HttpServer(ThreadingHTTPServer):
         health: Callable[[], tuple[bool, str]],
         metrics: Callable[[], str],
     ) -> None:
-        self.health, self.metrics = health, metrics
+        self.health, self._make_metrics = health, metrics
+        self._lock = Lock()
+        self._metrics, self._made_s = "", 0.0
         try:
             self.address_family, address = _resolved(*address)
             super().__init__(address, _Handler)
@@ -43,6 +48,15 @@ class HttpServer(ThreadingHTTPServer):
         if self.server_address[0] == "::":
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         TCPServer.server_bind(self)
+
+    def metrics(self) -> str:
+        came_s = time.monotonic()
+        with self._lock:
+            # One that another call has got meanwhile is new enough.
+            if self._made_s < came_s:
+                self._metrics = self._make_metrics()
+                self._made_s = time.monotonic()
+            return self._metrics
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that has disconnected."""

@@ -36,7 +36,8 @@ class Event(NamedTuple):
     """Something that happened to an item, at this unix time: `STARTED`, or its fate.
 
     Of an item without attempts left, `attempt` is the last one that was made. A process is known if
-    one was started, and how it ended once it has.
+    one was started, and how it ended once it has. `has_backlog` says of a retry that other items
+    are probably taken before it.
     """
 
     at_s: float
@@ -52,6 +53,7 @@ class Event(NamedTuple):
     reason: bytes | None = None
     delay_s: float | None = None
     gave_up: bool = False
+    has_backlog: bool = False
 
 
 def start_event(job: Job, run: Run) -> Event:
@@ -78,9 +80,17 @@ def end_event(ended: Ended, run: Run | None) -> tuple[Event, bool]:
         reason=reason,
         delay_s=ended.step.delay_s if fate is Fate.RETRY else None,
         gave_up=ended.gave_up,
+        has_backlog=fate is Fate.RETRY and _has_backlog(job),
     )
     is_own_doing = fate is Fate.LOST and code == 0 and _is_own_doing(job)
     return event, reason is not None and not is_own_doing
+
+
+def _has_backlog(job: Job) -> bool:
+    """Whether items wait that are probably taken before a retry."""
+    with suppress(ServerError):
+        return int(job.handle.call("LLEN", job.handle.keys.main)) > 0
+    return False
 
 
 def _is_own_doing(job: Job) -> bool:
@@ -152,7 +162,8 @@ class Notes:
 
 def _fate(event: Event) -> str:
     if event.kind == Fate.RETRY:
-        return f"attempt {event.attempt + 1:,} in {human.duration(event.delay_s)}"
+        when = "not before" if event.has_backlog else "in"
+        return f"attempt {event.attempt + 1:,} {when} {human.duration(event.delay_s)}"
     if event.kind == Fate.LOST:
         return "lost, not completed by this worker"
     return f"{event.kind} after attempt {event.attempt:,}" if event.gave_up else event.kind

@@ -117,6 +117,11 @@ def test_another_code_is_a_failure_that_is_retried_later(
     assert 7 <= due_s / 1000 - now_s <= 13
 
 
+def test_a_retry_comes_behind_what_waits(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2")
+    assert "; attempt 2 not before " in rwq("work", "--max", "1", *script("exit 7")).notes
+
+
 def test_on_fail_release_leaves_a_slot_empty_for_a_moment(rwq: Rwq, foreign: Foreign) -> None:
     """An item that always fails must not be run again and again without a pause."""
     foreign.waiting(b"1")
