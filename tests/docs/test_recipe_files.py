@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -15,7 +14,7 @@ import pytest
 
 from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, next_line, until
-from tests.service.managers import Manager
+from tests.service.managers import Manager, manager as manager
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "docs" / "recipes"
@@ -50,14 +49,6 @@ def started_by(name: str) -> list[str]:
     program, *words = shlex.split(line)
     assert program == PROGRAM
     return words
-
-
-@pytest.fixture
-def manager(tmp_path: Path) -> Iterator[Manager]:
-    """What a unit of the type `notify` speaks to."""
-    made = Manager(str(tmp_path / "notify"), str(tmp_path / "notify"))
-    yield made
-    made.close()
 
 
 class TestSystemd:
