@@ -41,6 +41,7 @@ settings.register_profile("mutants", database=None, phases=(Phase.explicit, Phas
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="more of everything: it takes hours")
+    parser.addoption("--ci", action="store_true", help="also what is marked `ci`")
     parser.addoption(
         "--backend",
         choices=("server", "fake"),
@@ -52,6 +53,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.long:
         os.environ["RWQ_LONG"] = "1"
+    config.addinivalue_line(
+        "markers",
+        "ci: for CI, --long, and whoever names the file: it takes seconds, and seldom finds what "
+        "others do not",
+    )
     config.addinivalue_line(
         "markers",
         "needs(feature): skipped on a server without it; see FEATURES in tests/conftest.py",
@@ -72,11 +78,16 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if all(path.is_file() for path in named) else 4
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mix the files, the same in all processes: some wait for most of their time, some compute.
 
     By folder, those that wait would come together and leave the machine idle.
     """
+    if not (config.option.ci or config.option.long):
+        named = {Path(word.partition("::")[0]).resolve() for word in config.args}
+        left = [each for each in items if each.get_closest_marker("ci") and each.path not in named]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [each for each in items if each not in left]
     items.sort(key=lambda item: crc32(item.location[0].encode()))
 
 

@@ -91,6 +91,7 @@ def test_the_blocks_of_data_can_be_read() -> None:
             READ[block.language](block.text)
 
 
+@pytest.mark.ci
 # Servers before Redis 7.2 print notes about idle times, which no page shows.
 @pytest.mark.needs("no-touch")
 @pytest.mark.parametrize("page", [page for page in pages() if steps(page)])

@@ -51,6 +51,9 @@ class Packages:
     program: Path
 
 
+pytestmark = pytest.mark.ci
+
+
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     place = tmp_path_factory.mktemp("packages")

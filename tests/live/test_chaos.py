@@ -277,6 +277,7 @@ def chaos(live_server: PrivateServer, tmp_path: Path, npm_packages: Path | str) 
     made.close()
 
 
+@pytest.mark.ci
 def test_every_item_is_completed_exactly_once(chaos: Chaos) -> None:
     def is_enough() -> bool:
         states = (State.ABANDONED, State.ORPHANED)

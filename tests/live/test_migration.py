@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from threading import Event, Thread
 
+import pytest
 from redis import Redis
 from redis_work_queue import KeyPrefix, WorkQueue as UpstreamQueue
 
@@ -42,6 +43,7 @@ class Worker(Thread):
             time.sleep(0.01)
 
 
+@pytest.mark.ci
 def test_each_item_is_completed_once_while_its_queue_moves(
     rwq: Rwq, foreign: Foreign, start_server: StartServer
 ) -> None:
