@@ -99,6 +99,7 @@ def typed_in_zsh(line: str, world: dict[str, str], home: Path) -> list[str]:
     return offered.read_text().splitlines() if offered.exists() else []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_a_tab_offers_commands_options_and_names(
     shell: str, world: dict[str, str], rwq: Rwq

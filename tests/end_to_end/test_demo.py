@@ -44,6 +44,7 @@ def servers_below(place: Path) -> list[Path]:
     return found
 
 
+@pytest.mark.ci
 def test_demo_shows_the_main_job_and_cleans_up(short_place: Path, tmp_path: Path) -> None:
     # It knows no context of the user's: these cannot be read.
     contexts = tmp_path / "rwq" / "config.toml"

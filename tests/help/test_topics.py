@@ -145,6 +145,7 @@ def test_every_recipe_is_tested() -> None:
     assert len(RECIPES) == 10
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.title)
 def test_a_recipe_runs_as_it_stands(rwq: Rwq, foreign: Foreign, recipe: Recipe) -> None:
     case, raw = CASES[recipe.title], foreign.raw
