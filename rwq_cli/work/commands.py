@@ -53,6 +53,8 @@ class Commands:
         self._invocations, self._outputs, self._limits = invocations, outputs, limits
         self._notes, self._may_begin, self._end_with = notes, may_begin, end_with
         self._runs: dict[int, Run] = {}
+        # The slots in which one runs or is being started.
+        self._slots: set[int] = set()
         self.passage = Passage(self._wake)
         give = self.passage.give
         stdout = None if outputs.stdout is None else partial(give, outputs.stdout)
@@ -72,7 +74,7 @@ class Commands:
 
     @property
     def running(self) -> int:
-        return len(self._runs) + self._is_starting
+        return len(self._slots)
 
     @property
     def runs(self) -> list[Run]:
@@ -127,9 +129,11 @@ class Commands:
         try:
             invocation = self._invocations.of(jobs)
             self._is_starting = True
+            self._slots.add(jobs[0].slot)
             run = Run(jobs, finish, invocation, self._sinks, self._limits)
         except BaseException as error:
             self._is_starting = False
+            self._slots.discard(jobs[0].slot)
             if invocation is not None and invocation.file is not None:
                 os.unlink(invocation.file)
             if not isinstance(error, BadArguments | CannotRun):
@@ -243,6 +247,7 @@ class Commands:
             if stream.has_ended:
                 self._close(stream.fd)
         del self._runs[run.pid]
+        self._slots.discard(run.jobs[0].slot)
         run.finish(self._judge(run))
 
     def _judge(self, run: Run) -> JobEnd:

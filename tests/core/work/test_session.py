@@ -665,7 +665,7 @@ def later() -> Iterator[Later]:
 def test_a_wait_ends_when_an_item_falls_due(
     live_session: WorkSession, foreign: Foreign, queue: WorkQueue
 ) -> None:
-    foreign.delayed(b"1", queue.now_ms() + 100)
+    foreign.delayed(b"1", queue.now_ms() + 1000)
     foreign.delayed(b"2", queue.now_ms() + 10_000_000)
     assert take(live_session) == []
     while not live_session.wait_for_work(60):
