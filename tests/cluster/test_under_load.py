@@ -108,6 +108,7 @@ def test_a_slot_moves(cluster: PrivateCluster, start: Start) -> None:
     assert load.lost == []
 
 
+@pytest.mark.ci
 def test_a_primary_of_a_cluster_dies(cluster: PrivateCluster, start: Start) -> None:
     load = start(cluster.url, QUEUE)
     load.add(100)

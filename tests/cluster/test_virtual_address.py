@@ -56,6 +56,7 @@ def ended(process: "subprocess.Popen[bytes]") -> tuple[int, bytes, list[bytes]]:
     return process.returncode, out, err.splitlines()
 
 
+@pytest.mark.ci
 def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) -> None:
     address = VirtualAddress(pair.servers[0].port)
     rwq = bare_rwq
