@@ -1051,8 +1051,16 @@ def _completed(outcomes: Iterable[Outcome]) -> Counter[bytes]:
 
 
 def _mended(actions: list[CleanAction]) -> set[bytes]:
-    """The IDs that a clean did something about, but to take away a count of returns."""
-    return {action.item_id for action in actions if action.where != "returns"}
+    """The IDs that a clean did something about, but to promote them or to drop a count of returns.
+
+    What was delayed since it looked may be due by its end; that none comes too early is checked
+    around each write.
+    """
+    return {
+        action.item_id
+        for action in actions
+        if action.where != "returns" and action.action is not Repair.PROMOTED
+    }
 
 
 def _check_returned(
