@@ -4,8 +4,8 @@ from typing import Any
 
 import redis
 
-# A key's value, and when it expires.
-_LOOK = """
+# Each key, its type, its value, and when it expires.
+LOOK = """
 local seen = {}
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind, value = redis.call('TYPE', key).ok
@@ -36,7 +36,7 @@ def everything(raw: redis.Redis) -> dict[bytes, tuple[Any, int]]:
     """
     return {
         key: (_whole(kind, value), at_ms)
-        for key, kind, value, at_ms in raw.eval(_LOOK, 0)
+        for key, kind, value, at_ms in raw.eval(LOOK, 0)
         if not key.endswith(b":clean-lock")
     }
 

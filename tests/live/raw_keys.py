@@ -6,33 +6,16 @@ Nothing here asks the package under test: the sets are computed from the keys.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import redis
+
+from tests.everything import LOOK
 
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 SETTLING_LEASE = b"rwq-settling:"
 _GUARDS = (DELAYED_GUARD, BURIED_GUARD)
-
-# Every key with its value.
-LOOK = """
-local seen = {}
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  local kind = redis.call('TYPE', key).ok
-  local value
-  if kind == 'string' then
-    value = { redis.call('GET', key) }
-  elseif kind == 'list' then
-    value = redis.call('LRANGE', key, 0, -1)
-  elseif kind == 'zset' then
-    value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-  elseif kind == 'hash' then
-    value = redis.call('HGETALL', key)
-  end
-  seen[#seen + 1] = { key, value }
-end
-return seen
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,18 +152,18 @@ def read_raw_keys(client: redis.Redis, queue: bytes) -> RawKeys:
     return raw_keys_of(client.execute_command("EVAL", LOOK, 0), queue)
 
 
-def raw_keys_of(seen: Sequence[tuple[bytes, Sequence[bytes]]], queue: bytes) -> RawKeys:
+def raw_keys_of(seen: Sequence[tuple[bytes, bytes, Any, int]], queue: bytes) -> RawKeys:
     """The keys that a look saw."""
     kinds = (b"item", b"lease", b"leased_by_session", b"result", b"undo")
     strings: dict[bytes, dict[bytes, bytes]] = {kind: {} for kind in kinds}
     members: dict[bytes, tuple[bytes, ...]] = {}
     others = []
-    for key, value in seen:
+    for key, _, value, _ in seen:
         kind, has_id, item_id = key[len(queue) + 1 :].partition(b":")
         if not key.startswith(queue + b":"):
             others.append(key)
         elif has_id and kind in strings:
-            strings[kind][item_id] = value[0]
+            strings[kind][item_id] = value
         elif not has_id and kind in _STRUCTURES:
             members[kind] = tuple(value)
         elif kind != b"clean-lock":

@@ -14,7 +14,8 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import DIGEST_DIGITS, load_script, script_words
 from rwq_cli.core.model import State, Status
 from rwq_cli.core.state.expected import ANY, Located, fingerprint
-from tests.live.raw_keys import LOOK, raw_keys_of
+from tests.everything import LOOK
+from tests.live.raw_keys import raw_keys_of
 from tests.model.keys import (
     GUARDS,
     KEY_PARTS,
