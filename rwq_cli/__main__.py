@@ -7,45 +7,68 @@ import signal
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-from rwq_cli.cli.interrupts import end_at_once
-
-if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-    signal.signal(signal.SIGINT, end_at_once)
-
+import gc
 import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import ModuleType
+
+from rwq_cli import __version__
 
 # The kernel ignores signals without a handler for PID 1, as in a container.
 if os.getpid() == 1:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
 
-import gc
-import importlib
-import sys
-from importlib.util import LazyLoader, find_spec, module_from_spec
 
-# Imports create many objects and no garbage. The program enables the collector when they are done.
-gc.disable()
+class _Deferred:
+    """Finds packages that redis-py imports and rwq does not use; they are run if they are read."""
 
+    # `importlib.metadata` takes 7 ms, and so does `redis.asyncio`, the commands a second time.
+    # `importlib.util.LazyLoader` would run a package when a module inside of it is imported.
+    names = frozenset({"importlib.metadata", "redis.asyncio"})
 
-def _import_metadata_lazily() -> None:
-    """Import `importlib.metadata` when its first attribute is read."""
-    # redis-py imports it to look up its own version, which rwq does not ask for. That takes 7 ms.
-    spec = find_spec("importlib.metadata")
-    assert spec is not None
-    assert spec.loader is not None
-    spec.loader = LazyLoader(spec.loader)
-    module = sys.modules[spec.name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    # Else `from importlib import metadata` would read its first attribute.
-    importlib.metadata = module
+    def __init__(self, loader: SourceFileLoader) -> None:
+        self._loader = loader
 
+    @classmethod
+    def find_spec(
+        cls, name: str, path: Sequence[str] | None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path) if name in cls.names else None
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = cls(spec.loader)  # type: ignore[assignment]
+        return spec
 
-if "importlib.metadata" not in sys.modules:
-    _import_metadata_lazily()
+    def create_module(self, _spec: ModuleSpec) -> None:
+        """Leave it to Python."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        def read(name: str) -> object:
+            del module.__getattr__
+            self._loader.exec_module(module)
+            return getattr(module, name)
+
+        module.__getattr__ = read  # type: ignore[method-assign]
 
 
 def main() -> None:
+    if sys.argv[1:] in (["--version"], ["-V"]) and sys.stdout is not None:
+        # Importing what parses takes longer than all the rest of this. It does if this fails.
+        try:
+            os.write(1, f"rwq {__version__}\n".encode())
+            os._exit(0)
+        except OSError:
+            pass
+    # Imports create many objects and no garbage. The program enables the collector when they are
+    # done.
+    gc.disable()
+    sys.meta_path.insert(0, _Deferred)
     try:
+        from rwq_cli.cli.interrupts import end_at_once
+
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, end_at_once)
         if instruction := os.environ.get("_RWQ_COMPLETE"):
             from rwq_cli.completion import complete
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from typer.core import TyperGroup, TyperOption
 
+from rwq_cli import __version__
 from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, commands_of, listed
 from rwq_cli.cli.options import global_options
 from rwq_cli.exit_codes import ExitStatus
@@ -116,7 +117,7 @@ def leaves(command: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...
 
 def _show_version(context: Any, _parameter: Any, value: bool) -> None:
     if value:
-        context.find_root().obj.write_version()
+        context.obj.environment.stdout.write(f"rwq {__version__}\n".encode())
         context.exit()
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rwq_cli import __version__
 from rwq_cli.cli.manual import Manual
 from rwq_cli.environment import Environment
 
@@ -31,9 +30,6 @@ class Call:
         from rwq_cli.cli.settings import Settings
 
         return Settings(self.environment, self.given, self.manual, self.options)
-
-    def write_version(self) -> None:
-        self.environment.stdout.write(f"rwq {__version__}\n".encode())
 
     def end_progress(self) -> None:
         if "settings" in vars(self):

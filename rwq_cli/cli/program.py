@@ -61,10 +61,6 @@ def _run(call: Call) -> ExitCode:
         usage = UsageError("no command", "see rwq --help")
         usage.help = overview(call.environment.stderr_width)
         raise usage
-    if list(call.arguments) in (["--version"], ["-V"]):
-        # Typer takes longer than all the rest of this.
-        call.write_version()
-        return ExitStatus.OK
     import typer
 
     from rwq_cli.cli.app import build_root
