@@ -67,7 +67,7 @@ def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[T
         return []
     clock = queues[0].clock
     ends_s = clock.monotonic() + within_s
-    cursors = [ListCursor(queue, queue.keys.processing) for queue in queues]
+    cursors = [ListCursor(queue, queue.keys.processing, page_size=PAGE_SIZE) for queue in queues]
     call_all = queues[0].connection.root.call_all
     pages = call_all([cursor.first_command() for cursor in cursors], return_errors=True)
     ids = [[] if isinstance(page, ServerError) else list(dict.fromkeys(page)) for page in pages]
@@ -109,7 +109,7 @@ def counts(
     if sample_sizes is None:
         sample_sizes = queue.connection.set_no_touch()
     keys, half = queue.keys, _SAMPLE_ITEMS // 2
-    processing = ListCursor(queue, keys.processing)
+    processing = ListCursor(queue, keys.processing, page_size=PAGE_SIZE)
     *sizes, (seconds, micros), oldest, newest, page = queue.call_all(
         [
             *length_commands(queue),

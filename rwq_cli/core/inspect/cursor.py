@@ -8,21 +8,27 @@ from typing import Any
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.server.commands import Command
 
-PAGE_SIZE = 1000
-# Pages grow up to this many entries, whose IDs the server reads in less than two milliseconds: over
-# a long line each page costs a round trip.
+# The IDs of so many entries take the server less than two milliseconds: over a long line each page
+# costs a round trip.
 WALK_ENTRIES = 25_000
+# The first page where more than the IDs is read of each, or where it may be the only one.
+PAGE_SIZE = 1000
 # The cursor loses its place only if this many entries leave the list between two reads.
 _ANCHORS = 1024
-_OVERLAP = 8
+# As many are read again with each page.
+_OVERLAP = 256
 
 
 class _Cursor(Iterator[list[bytes]]):
     """Pages of IDs, each with twice as many as the one before, up to `page_max`."""
 
-    def __init__(self, queue: Queue, page_size: int, page_max: int) -> None:
+    def __init__(
+        self, queue: Queue, page_size: int = WALK_ENTRIES, page_max: int = WALK_ENTRIES
+    ) -> None:
         self._queue = queue
         self.page_size = page_size
+        # The place of the last page's first entry in a list.
+        self.offset = 0
         self._page_max = max(page_size, page_max)
         self._is_at_end = False
         self._first: list[Any] | None = None
@@ -46,78 +52,49 @@ class _Cursor(Iterator[list[bytes]]):
 class ListCursor(_Cursor):
     """Pages of a list, in order from one of its ends.
 
-    It neither skips nor repeats an entry that stays, because every page is read together with a few
-    entries of the page before it, the anchors. If nothing moved, they are where they were. If
+    It neither skips nor repeats an entry that stays, because every page is read together with the
+    last entries of the pages before it, the anchors. If nothing moved, they are where they were. If
     entries were pushed or removed before them, they have moved, and reading continues right after
-    their new place. The cursor looks for them in the page, then further back, then by LPOS in the
-    whole list. The place is lost only if all of the last thousand anchors have left the list. Read
-    from the right, they were leased, and so was everything before them: reading continues at the
-    right end. Read from the left, all older entries left before them: reading ends.
+    their new place. The cursor looks for them in the page, then by LPOS in the whole list. The
+    place is lost only if all of the last thousand anchors have left the list. Read from the right,
+    they were leased, and so was everything before them: reading continues at the right end. Read
+    from the left, all older entries left before them: reading ends.
 
     IDs are pushed at the left and popped at the right end. The first page comes after `start`
-    entries; `offset` is the place of the last page's first entry, counted from the end where
-    reading began.
+    entries; places are counted from the end where reading began.
     """
 
     def __init__(
-        self,
-        queue: Queue,
-        key: bytes,
-        *,
-        from_left: bool = False,
-        start: int = 0,
-        page_size: int = PAGE_SIZE,
-        page_max: int = WALK_ENTRIES,
-        reports_progress: bool = True,
+        self, queue: Queue, key: bytes, *, from_left: bool = False, start: int = 0, **pages: int
     ) -> None:
-        super().__init__(queue, page_size, page_max)
+        super().__init__(queue, **pages)
         self._key, self._from_left = key, from_left
-        self._reports_progress = reports_progress
-        self._position = self.offset = start
-        self._overlap = _OVERLAP
+        self._position = start
         # The last entries that were read, the latest last.
         self._anchors: list[bytes] = []
 
     def __next__(self) -> list[bytes]:
         while not self._is_at_end:
-            start = max(0, self._position - min(self._overlap, len(self._anchors)))
-            back = self._position - start
+            back = min(_OVERLAP, len(self._anchors), self._position)
             asked = back + self.page_size
-            window = self._reply_to(self._command(start, asked))
+            window = self._reply_to(self._command(self._position - back, asked))
             window = window if self._from_left else window[::-1]
             fresh: int | None = back
-            if self._anchors and window[:back] != self._anchors[len(self._anchors) - back :]:
+            if window[:back] != self._anchors[len(self._anchors) - back :]:
                 fresh = _after_anchors(window, self._anchors, back)
             if fresh is None:
-                self._look_further(start)
+                self._find_place()
                 continue
             self._is_at_end = len(window) < asked
-            self._position = start + fresh
-            if page := window[fresh:]:
-                self._take(page)
+            self.offset = self._position + fresh - back
+            page = window[fresh:]
+            self._position = self.offset + len(page)
+            if page:
+                self._queue.progress.advance(len(page))
+                self._anchors = (self._anchors + page)[-_ANCHORS:]
+                self._grow()
                 return page
         raise StopIteration
-
-    def _look_further(self, start: int) -> None:
-        """Find where to go on: the anchors are not where they were, nor near."""
-        if self._overlap < _ANCHORS and start > 0:
-            self._overlap = _ANCHORS
-            return
-        position = self._find()
-        if position is not None:
-            self._position = position
-        elif self._from_left:
-            self._is_at_end = True
-        else:
-            self._position, self._anchors = 0, []
-
-    def _take(self, page: list[bytes]) -> None:
-        if self._reports_progress:
-            self._queue.progress.advance(len(page))
-        self.offset = self._position
-        self._position += len(page)
-        self._anchors = (self._anchors + page)[-_ANCHORS:]
-        self._grow()
 
     def first_command(self) -> Command:
         return self._command(self._position, self.page_size)
@@ -127,23 +104,24 @@ class ListCursor(_Cursor):
             return ("LRANGE", self._key, offset, offset + count - 1)
         return ("LRANGE", self._key, -(offset + count), -(offset + 1))
 
-    def _find(self) -> int | None:
-        """The offset after an anchor that is still in the list, or None if none was found.
+    def _find_place(self) -> None:
+        """Find an anchor that is still in the list, which is not near where it was.
 
         Each LPOS scans the list, so it looks only for the last few and for ever older anchors. Any
         later anchors that are left come right after the one that is found.
         """
-        rank = 1 if self._from_left else -1
         for age in (1, 2, 3, 4, *(2**power for power in range(3, 11))):
             if age > len(self._anchors):
                 break
+            rank = 1 if self._from_left else -1
             index, length = self._queue.call_all(
                 [("LPOS", self._key, self._anchors[-age], "RANK", rank), ("LLEN", self._key)],
                 atomic=True,
             )
             if index is not None:
-                return int(index) + 1 if self._from_left else int(length) - int(index)
-        return None
+                self._position = int(index) + 1 if self._from_left else int(length) - int(index)
+                return
+        self._position, self._anchors, self._is_at_end = 0, [], self._from_left
 
 
 def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> int | None:
@@ -177,15 +155,9 @@ class ScheduledCursor(_Cursor):
     """
 
     def __init__(
-        self,
-        queue: Queue,
-        name: str,
-        *,
-        latest_first: bool = False,
-        page_size: int = PAGE_SIZE,
-        page_max: int = WALK_ENTRIES,
+        self, queue: Queue, name: str, *, latest_first: bool = False, **pages: int
     ) -> None:
-        super().__init__(queue, min(page_size, WALK_ENTRIES), page_max)
+        super().__init__(queue, **pages)
         self._key = queue.name + b":" + name.encode()
         self._latest_first = latest_first
         # The last score, as the server printed it, and the entries of it that were read.
@@ -234,12 +206,3 @@ def read_first_pages(queue: Queue, *cursors: ListCursor | ScheduledCursor) -> No
         cursor.start(reply)
         if len(reply) >= cursor.page_size:
             break
-
-
-def walk_scheduled(
-    queue: Queue, name: str, *, page_size: int = PAGE_SIZE
-) -> Iterator[list[tuple[bytes, float]]]:
-    """Pages of IDs with their scores, unix ms, the lowest first: see `ScheduledCursor`."""
-    cursor = ScheduledCursor(queue, name, page_size=page_size)
-    for ids in cursor:
-        yield list(zip(ids, cursor.scores, strict=True))

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of
+from rwq_cli.core.inspect.cursor import ListCursor, lengths_of
 from rwq_cli.core.inspect.keyspace import ids_of
 from rwq_cli.core.keys import pattern_of
 from rwq_cli.core.model import State
@@ -81,10 +81,7 @@ class _Side:
         lists = queue.keys.main, queue.keys.processing
         self._queue = queue
         queue.progress.begin("reading the lists", lengths_of(queue, *lists))
-        self._entries = [
-            Counter(chain.from_iterable(ListCursor(queue, key, page_size=WALK_ENTRIES)))
-            for key in lists
-        ]
+        self._entries = [Counter(chain.from_iterable(ListCursor(queue, key))) for key in lists]
 
     def pages(self) -> Iterator[list[bytes]]:
         """Pages of the IDs of items."""

@@ -11,7 +11,6 @@ from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import (
-    WALK_ENTRIES,
     ListCursor,
     ScheduledCursor,
     lengths_of,
@@ -217,7 +216,7 @@ def _walk_structures(
 ) -> tuple[set[bytes], dict[bytes, None]]:
     """All listed IDs; and those among them that are listed twice or empty, or are in cleaning."""
     main, processing, cleaning = (
-        ListCursor(queue, key, page_size=WALK_ENTRIES)
+        ListCursor(queue, key)
         for key in (queue.keys.main, queue.keys.processing, queue.keys.cleaning)
     )
     zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]

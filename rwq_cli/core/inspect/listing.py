@@ -61,29 +61,22 @@ def items(
     if wanted is not None:
         page_size = min(PAGE_SIZE, wanted) if selection.is_all else PAGE_SIZE
     _begin(queue, source, wanted)
-    walk = _Walk(queue, source, selection.id_glob, tail=tail, skip=skip, page_size=page_size)
-    detail = detail_of(queue, data=data, bare=bare)
-    accepts = selection.facts_filter()
-
-    def chosen() -> Iterator[Item]:
-        for page in walk.items():
-            yield from _with_chosen_details(queue, filter(accepts, page), selection, detail)
-
-    yield from islice(chosen(), offset - skip, wanted)
-
-
-def _with_chosen_details(
-    queue: Queue, candidates: Iterable[Item], selection: Selection, detail: Detail
-) -> Iterator[Item]:
-    """The details of those whose idle time and data are selected, which are read if need be."""
+    detail, accepts = detail_of(queue, data=data, bare=bare), selection.facts_filter()
+    # What selects is read in any case.
     read = detail
     if selection.needs_data:
         read = Detail.DATA
     elif selection.needs_details and detail is Detail.BARE:
         read = Detail.IDLE_TIME
-    found = with_details(queue, list(candidates), read)
-    for item in filter(selection.accepts_details, found):
-        yield item if read is detail else item._replace(data=None)
+
+    def chosen() -> Iterator[Item]:
+        for page in _walk(queue, source, selection.id_glob, page_size, tail=tail, skip=skip):
+            found = (item_from(queue.name, facts, at) for _, _, at, facts in page if facts)
+            detailed = with_details(queue, list(filter(accepts, found)), read)
+            for item in filter(selection.accepts_details, detailed):
+                yield item if read is detail else item._replace(data=None)
+
+    yield from islice(chosen(), offset - skip, wanted)
 
 
 def leases(
@@ -127,8 +120,8 @@ def listed_states(
     """
     source = source_of(wanted)
     _begin(queue, source)
-    walk = _Walk(queue, source, id_glob, page_size=WALK_ENTRIES)
-    return ((item_id, state) for item_id, state in walk.states() if state in wanted)
+    for page in _walk(queue, source, id_glob, WALK_ENTRIES, facts_too=False):
+        yield from ((item_id, state) for item_id, state, _, _ in page if state in wanted)
 
 
 def waiting_ids(
@@ -151,118 +144,93 @@ def _begin(queue: Queue, source: Source, wanted: int | None = None) -> None:
     queue.progress.begin("listing", lambda: min(entries(), wanted or LONGEST_LIST))
 
 
-class _Walk:
-    """A walk over the structures of a source; an item in several of them is listed once."""
+# The states in which an entry lists its item. That of a guarded item in processing is stale.
+_LISTED = {
+    "main": frozenset(State),
+    "processing": frozenset(state for state in State if not state.is_scheduled),
+    **SCHEDULED_STATES,
+}
+# An ID, its state, its place in main if it was found there, and its facts if they were read.
+_Entry = tuple[bytes, State, int | None, Facts | None]
 
-    def __init__(
-        self,
-        queue: Queue,
-        source: Source,
-        id_glob: bytes | None,
-        *,
-        page_size: int,
-        tail: bool = False,
-        skip: int = 0,
-    ) -> None:
-        self._queue, self._source = queue, source
-        self._pattern = None if id_glob is None else glob_pattern(id_glob)
-        self._tail, self._skip, self._page_size = tail, skip, page_size
-        # The IDs that must not be listed again.
-        self._seen: set[bytes] = set()
 
-    def items(self) -> Iterator[Iterable[Item]]:
-        """Pages of items, before their details are read."""
-        queue, length = self._queue, 0
-        if self._tail and self._source.main:
-            length = int(queue.call("LLEN", queue.keys.main))
-        deep = self._deep()
-        for where, page, exact in self._pages():
-            listed = []
-            in_main, in_processing = where == "main", where == "processing"
-            found = probe(queue, page.values(), in_main=in_main, in_processing=in_processing)
-            for place, facts in zip(page, found, strict=True):
-                facts = exact.get(facts.item_id, facts)
-                if self._is_listed(facts.item_id, facts.state, where, facts.has_schedule_entry):
-                    position = length - 1 - place if self._tail else place
-                    listed.append(item_from(queue.name, facts, position if in_main else None))
-            yield listed
-        yield (item_from(queue.name, facts) for facts in deep)
+def _walk(
+    queue: Queue,
+    source: Source,
+    id_glob: bytes | None,
+    page_size: int,
+    *,
+    tail: bool = False,
+    skip: int = 0,
+    facts_too: bool = True,
+) -> Iterator[Iterable[_Entry]]:
+    """Pages of the entries of main; and of what is in the other structures of a source, each ID
+    once, unless it was listed before."""
+    matches = None if id_glob is None else glob_pattern(id_glob).match
+    # The IDs that must not be listed again.
+    seen: set[bytes] = set()
 
-    def states(self) -> Iterator[tuple[bytes, State]]:
-        """IDs with their states."""
-        deep = self._deep()
-        for where, page, exact in self._pages():
-            ids, in_main, in_processing = (
-                list(page.values()),
-                where == "main",
-                where == "processing",
-            )
-            found = states(self._queue, ids, in_main=in_main, in_processing=in_processing)
-            for item_id, state in zip(ids, found, strict=True):
-                state = exact[item_id].state if item_id in exact else state
-                if self._is_listed(item_id, state, where):
-                    yield item_id, state
-        yield from ((facts.item_id, facts.state) for facts in deep)
+    def is_wanted(item_id: bytes) -> bool:
+        return item_id not in seen and (matches is None or matches(item_id) is not None)
 
-    def _is_listed(
-        self, item_id: bytes, state: State, where: str, may_come_again: bool = False
-    ) -> bool:
-        """Whether an entry lists its item: a guarded item's entry in processing is stale."""
-        if where in SCHEDULED_STATES:
-            is_listed = state in SCHEDULED_STATES[where]
-        else:
-            is_listed = where == "main" or not state.is_scheduled
-        if is_listed and (where != "main" or may_come_again):
-            self._seen.add(item_id)
-        return is_listed
-
-    def _deep(self) -> list[Facts]:
-        """Items in no list or sorted set, and those in the lists more than once."""
-        if not self._source.deep:
-            return []
+    deep: list[Facts] = []
+    if source.deep:
         from rwq_cli.core.inspect.keyspace import survey_facts
 
         # First, so that duplicated items are not listed in another state before.
         deep = [
             facts
-            for facts in survey_facts(self._queue)
+            for facts in survey_facts(queue)
             if (facts.state in FOUND_DEEP and not facts.in_processing)
             or facts.state is State.DUPLICATED
-            if self._is_wanted(facts.item_id)
+            if is_wanted(facts.item_id)
         ]
-        self._seen.update(facts.item_id for facts in deep)
-        return deep
-
-    def _pages(self) -> Iterator[tuple[str, dict[int, bytes], dict[bytes, Facts]]]:
-        """Of each structure pages of what is wanted: by its place the ID; and of a
-        sorted set the facts about those that may be in another state."""
-        queue, source, tail, size = self._queue, self._source, self._tail, self._page_size
-        cursors: dict[str, ListCursor | ScheduledCursor] = {}
-        for where, key in (("main", queue.keys.main), ("processing", queue.keys.processing)):
-            if getattr(source, where):
-                cursors[where] = ListCursor(
-                    queue, key, from_left=tail, start=self._skip, page_size=size
-                )
-        for where in SCHEDULED_STATES:
-            if getattr(source, where):
-                cursors[where] = ScheduledCursor(queue, where, latest_first=tail, page_size=size)
-        read_first_pages(queue, *cursors.values())
-        for where, cursor in cursors.items():
-            for page in cursor:
-                offset = cursor.offset if isinstance(cursor, ListCursor) else 0
-                found = {at: i for at, i in enumerate(page, offset) if self._is_wanted(i)}
-                if where != "main" and len(found) > len(set(found.values())):
-                    found = dict(enumerate(dict.fromkeys(found.values())))
-                ambiguous: list[bytes] = []
-                if where in SCHEDULED_STATES:
-                    replies = queue.read_each("find_ambiguous", in_batches(found.values()))
-                    ambiguous = [item_id for _, reply in replies for item_id in reply]
+        seen.update(facts.item_id for facts in deep)
+    length = int(queue.call("LLEN", queue.keys.main)) if tail and source.main else 0
+    cursors: dict[str, ListCursor | ScheduledCursor] = {}
+    for where in _LISTED:
+        if getattr(source, where) and where in SCHEDULED_STATES:
+            cursors[where] = ScheduledCursor(queue, where, latest_first=tail, page_size=page_size)
+        elif getattr(source, where):
+            key, size = getattr(queue.keys, where), page_size
+            cursors[where] = ListCursor(queue, key, from_left=tail, start=skip, page_size=size)
+    read_first_pages(queue, *cursors.values())
+    for where, cursor in cursors.items():
+        is_main = where == "main"
+        known = {"in_main": is_main, "in_processing": where == "processing"}
+        for page in cursor:
+            found = {at: i for at, i in enumerate(page, cursor.offset) if is_wanted(i)}
+            if not is_main:
+                found = dict(enumerate(dict.fromkeys(found.values())))
+            ids = list(found.values())
+            # Those in a sorted set that may be in another state, wherever they are.
+            exact: dict[bytes, Facts] = {}
+            if where in SCHEDULED_STATES:
+                replies = queue.read_each("find_ambiguous", in_batches(ids))
+                ambiguous = [item_id for _, reply in replies for item_id in reply]
                 exact = {facts.item_id: facts for facts in facts_of(queue, ambiguous)}
-                yield where, found, exact
+            read: Iterator[tuple[State, Facts | None]]
+            if facts_too:
+                read = ((facts.state, facts) for facts in probe(queue, ids, **known))
+            else:
+                read = ((state, None) for state in states(queue, ids, **known))
+            entries: list[_Entry] = []
+            for (at, item_id), (state, facts) in zip(found.items(), read, strict=True):
+                if item_id in exact:
+                    facts = exact[item_id]
+                    state = facts.state
+                if is_main or state in _LISTED[where]:
+                    position = (length - 1 - at if tail else at) if is_main else None
+                    entries.append((item_id, state, position, facts))
+            # Of main, which may be long, only what has an entry in a sorted set, too.
 
-    def _is_wanted(self, item_id: bytes) -> bool:
-        is_fresh = item_id not in self._seen
-        return is_fresh and (self._pattern is None or self._pattern.match(item_id) is not None)
+            seen.update(
+                item_id
+                for item_id, _, _, facts in entries
+                if not is_main or (facts and facts.has_schedule_entry)
+            )
+            yield entries
+    yield [(facts.item_id, facts.state, None, facts) for facts in deep]
 
 
 class Chosen(NamedTuple):

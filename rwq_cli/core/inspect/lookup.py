@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rwq_cli.core.batches import BATCH_ITEMS, FEW_IDS, SCAN_BUDGET_ENTRIES
 from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of
+from rwq_cli.core.inspect.cursor import ListCursor, lengths_of
 from rwq_cli.core.inspect.results import ResultKey, read_result_keys
 from rwq_cli.core.model import PREVIEW_BYTES, Item, State
 from rwq_cli.core.server.commands import Command
@@ -55,7 +55,7 @@ def places_of(queue: Queue, ids: Collection[bytes], *, main_twice: bool = False)
                 # None has moved.
                 found.append(found[0])
             else:
-                found.append(_in_list(ListCursor(queue, key, page_size=WALK_ENTRIES), wanted))
+                found.append(_in_list(ListCursor(queue, key), wanted))
     if not main_twice:
         return Places(*found)
     main: dict[bytes, Positions] = {}

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from rwq_cli.core.batches import BATCH_PLACES, in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_scheduled
+from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
 from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue, nested_names
 from rwq_cli.core.inspect.results import Result, all_results
 from rwq_cli.core.items.bulk import read_items, unlisted
@@ -42,8 +42,8 @@ class Export:
         queue.progress.begin("exporting", lengths_of(queue, keys.main, keys.processing))
         yield from self._listed(None)
         for name in ("delayed", "buried"):
-            for page in walk_scheduled(queue, name, page_size=WALK_ENTRIES):
-                yield from self._unlisted(item_id for item_id, _ in page)
+            for page in ScheduledCursor(queue, name):
+                yield from self._unlisted(page)
         queue.progress.begin("looking for items in no list")
         left, leased = self._walk_keys()
         if left:
@@ -90,7 +90,7 @@ class Export:
     def _pages(
         self, letter: str, key: bytes, wanted: Collection[bytes] | None
     ) -> Iterator[Located]:
-        cursor = ListCursor(self._queue, key, page_size=WALK_ENTRIES)
+        cursor = ListCursor(self._queue, key)
         for page in cursor:
             places = {entry: f"{letter}{at}" for at, entry in enumerate(page, cursor.offset)}
             ids = self._fresh(page if wanted is None else filter(wanted.__contains__, page))

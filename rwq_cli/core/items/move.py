@@ -8,7 +8,7 @@ from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, BATCH_WRITES, Flush,
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import WALK_ENTRIES, walk_scheduled
+from rwq_cli.core.inspect.cursor import ScheduledCursor
 from rwq_cli.core.items.bulk import (
     GROUP_CALLS,
     Act,
@@ -344,8 +344,7 @@ class Transfer:
 def _held_for(queue: Queue, reason: bytes) -> list[bytes]:
     """The buried items that have this reason."""
     found: list[bytes] = []
-    for page in walk_scheduled(queue, "buried", page_size=WALK_ENTRIES):
-        ids = [item_id for item_id, _ in page]
+    for ids in ScheduledCursor(queue, "buried"):
         guards = queue.call("MGET", *map(queue.keys.lease, ids))
         pairs = zip(ids, guards, strict=True)
         found += [item_id for item_id, guard in pairs if guard == BURIED_GUARD + reason]

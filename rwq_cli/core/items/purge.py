@@ -10,7 +10,6 @@ from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import (
-    WALK_ENTRIES,
     ListCursor,
     ScheduledCursor,
     lengths_of,
@@ -130,7 +129,8 @@ def _purged(
             queue.clock.sleep(grace_s)
             yield from act(unlisted(in_no_list(left)), False)
 
-    queue.progress.begin("removing", lengths_of(queue, queue.keys.main, queue.keys.processing))
+    lists = queue.keys.main, queue.keys.processing
+    queue.progress.begin("reading the lists", lengths_of(queue, *lists))
     with Acknowledged() as acknowledged:
         for batch in acted_on():
             # A ghost is not an item.
@@ -158,11 +158,8 @@ def _listed(queue: Queue) -> _Ids:
     if newest and queue.call("LPOS", keys.main, newest, "RANK", 2) is not None:
         # It is there twice: its older entry must not end the walk.
         newest = None
-    main, processing = (
-        ListCursor(queue, key, page_size=WALK_ENTRIES, reports_progress=False)
-        for key in (keys.main, keys.processing)
-    )
-    zsets = [ScheduledCursor(queue, name, page_size=WALK_ENTRIES) for name in ("delayed", "buried")]
+    main, processing = ListCursor(queue, keys.main), ListCursor(queue, keys.processing)
+    zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]
     read_first_pages(queue, main, processing, *zsets)
     for page in main:
         if newest in page:

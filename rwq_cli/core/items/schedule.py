@@ -11,7 +11,7 @@ from rwq_cli.core.batches import BLOCK_IDS, Flush, acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import walk_scheduled
+from rwq_cli.core.inspect.cursor import PAGE_SIZE, ScheduledCursor
 from rwq_cli.core.items.bulk import by_script, run
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
@@ -165,9 +165,11 @@ def promote(
     act = by_script(queue, "push_scheduled", args, dry_run=dry_run)
     now_ms = queue.now_ms()
     due: dict[bytes, None] = {}
-    for page in walk_scheduled(queue, "delayed"):
-        due.update((item_id, None) for item_id, due_ms in page if due_ms <= now_ms)
-        if page[-1][1] > now_ms:
+    cursor = ScheduledCursor(queue, "delayed", page_size=PAGE_SIZE)
+    for page in cursor:
+        times = zip(page, cursor.scores, strict=True)
+        due.update((item_id, None) for item_id, due_ms in times if due_ms <= now_ms)
+        if cursor.scores[-1] > now_ms:
             break
     wanted = [item_id for item_id in due if only is None or item_id in only]
     for batch in run(queue, act, wanted, "promoting") if wanted else ():
