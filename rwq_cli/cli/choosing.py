@@ -164,7 +164,6 @@ class Choice(NamedTuple):
 
     def act(
         self,
-        queue: "WorkQueue",
         verb: Callable[..., Outcomes],
         kind: "Kind[Outcome]",
         question: str | None = None,
@@ -172,23 +171,30 @@ class Choice(NamedTuple):
         only_many: bool = False,
         takes_all: bool = False,
         reasons: "Mapping[Status, str] | None" = None,
-        undo: Any = None,
+        undo: Callable[..., Any] | None = None,
         **options: Any,
     ) -> "ExitStatus":
         """Do a verb of the core, with its options, to these items, and show what became of them."""
-        # See `choose` for the question, `outcomes_of` for the reasons, and `Undo`. A verb that
-        # `takes_all` that exist need not be tried before the question.
+        # See `choose` for the question, `outcomes_of` for the reasons, and `Undo`, which is the
+        # verb's journal then. A verb that `takes_all` that exist need not be tried before the
+        # question.
+        from rwq_cli.cli.connect import open_queue
         from rwq_cli.cli.outcomes import outcomes_of
+
+        queue = open_queue(self.settings)
+        shows, file = partial(outcomes_of, self.settings, queue), None
+        if undo is not None:
+            options["journal"] = file = undo(self.settings, queue, question)
+            shows = file.outcomes
 
         def act(chosen: "Chosen", *, dry_run: bool) -> Outcomes:
             return verb(queue, chosen.ids, expected=chosen.expected, dry_run=dry_run, **options)
 
-        shows = partial(outcomes_of, self.settings, queue) if undo is None else undo.outcomes
         with shows(kind, dry_run=self.dry_run, reasons=reasons) as out:
             counted = None if takes_all else act
             chosen = self.choose(queue, question, only_many=only_many, act=counted)
             out.all(act(chosen, dry_run=self.dry_run))
-        facts = {"undo_file": undo and undo.name} if "journal" in options else {}
+        facts = {"undo_file": file and file.name} if "journal" in options else {}
         status: ExitStatus = out.finish(**facts)
         return status
 

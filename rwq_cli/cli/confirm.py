@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.batches import Flush
+from rwq_cli.core.batches import Flush, ProgressListener
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.probe import probe
@@ -122,8 +122,12 @@ def confirm_ids(
     is_protected = context is not None and context.is_protected
     if only_many and not is_protected and (len(known) < MANY or not has_terminal()):
         return known
+    # What is only counted yet shows no progress of a verb.
+    progress, queue.connection.progress = queue.progress, ProgressListener()
+    acted_on = affected(known)
+    queue.connection.progress = progress
     count = leased = 0
-    for facts in probe(queue, affected(known)):
+    for facts in probe(queue, acted_on):
         count += facts.has_data
         leased += facts.has_data and facts.session is not None
     queue.progress.hide()

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
-from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import ForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
@@ -36,7 +35,7 @@ _KIND = kind_of(Status.BURIED, _FAILURES, neutral=(Status.ALREADY_BURIED,))
 )
 @selects(_CHOSEN, offered=ITEMS, has_reason=True)
 def bury(
-    settings: Settings,
+    _: Settings,
     choice: Choice,
     reason: Annotated[
         bytes | None,
@@ -50,7 +49,6 @@ def bury(
     force: ForceOption = False,
 ) -> ExitStatus:
     return (choice.including(_LEASED) if force else choice).act(
-        open_queue(settings),
         bury_items,
         _KIND,
         "bury --force" if force else "bury",

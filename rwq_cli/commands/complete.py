@@ -1,11 +1,10 @@
 """`rwq complete`: finish items."""
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
-from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import Duration, offer_holders, option, result_duration
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import RESULT_TTL_S
@@ -81,26 +80,23 @@ def complete(
     if result is not None or result_ttl_s is not None or rejected:
         status = ResultStatus.REJECTED if rejected else ResultStatus.COMPLETED
         kept = ResultOptions(data, status, RESULT_TTL_S if result_ttl_s is None else result_ttl_s)
-    queue = open_queue(settings)
-    undo = None
+    options: dict[str, Any] = {"journal": None}
     if not choice.by_name:
         # Scripts complete IDs one by one, and need not wait for these imports.
         from rwq_cli.commands.undoing import Undo
 
-        undo = Undo(settings, queue, "complete")
+        options = {"undo": Undo}
     owners = [settings.holder] if choice.mine else None
     if owner is not None:
         owners = [os.fsencode(owner), settings.holder_of(owner)]
     without = "--mine" if choice.mine else "--owner"
     return choice.act(
-        queue,
         complete_items,
         _KIND,
         "complete",
         only_many=True,
         reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
-        undo=undo,
         owner=owners,
         result_options=kept,
-        journal=undo,
+        **options,
     )

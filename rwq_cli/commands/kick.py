@@ -2,14 +2,12 @@
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
-from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.schedule import kick as kick_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
-_BURIED = frozenset({State.BURIED})
 _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWNER, Status.MISSING))
 
 
@@ -25,8 +23,7 @@ _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWN
     no="none was kicked: not buried, or gone",
     partial="some were not kicked",
 )
-@selects(_BURIED)
-def kick(settings: Settings, choice: Choice) -> ExitStatus:
+@selects(frozenset({State.BURIED}))
+def kick(_: Settings, choice: Choice) -> ExitStatus:
     reasons = {Status.NOT_OWNER: "rwq release --force ends its lease"}
-    queue = open_queue(settings)
-    return choice.act(queue, kick_items, _KIND, "kick", only_many=True, reasons=reasons)
+    return choice.act(kick_items, _KIND, "kick", only_many=True, reasons=reasons)

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
-from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import Duration, ForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
@@ -37,7 +36,7 @@ _LATER = kind_of(Status.DELAYED, _FAILURES)
 )
 @selects(_IN_PROCESSING, offered=ITEMS, mine=True)
 def release(
-    settings: Settings,
+    _: Settings,
     choice: Choice,
     front: Annotated[
         bool, option("--front", "Return the items to the front, in this order.")
@@ -55,7 +54,6 @@ def release(
     if delay_s and delay_s < 0.001:
         raise InvalidArgument("a delay is at least 1ms", "leave --delay out to return them now")
     return choice.act(
-        open_queue(settings),
         release_items,
         _LATER if delay_s else _NOW,
         "release --force" if force else "release",

@@ -2,7 +2,6 @@
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
-from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.selection import ITEMS
@@ -28,7 +27,5 @@ _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
     partial="some were not removed",
 )
 @selects(ITEMS)
-def rm(settings: Settings, choice: Choice) -> ExitStatus:
-    queue = open_queue(settings)
-    undo = Undo(settings, queue, "rm")
-    return choice.act(queue, remove, _KIND, "rm", takes_all=True, undo=undo, journal=undo)
+def rm(_: Settings, choice: Choice) -> ExitStatus:
+    return choice.act(remove, _KIND, "rm", takes_all=True, undo=Undo)

@@ -2,7 +2,6 @@
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
-from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DEFAULT_LEASE, LeaseForOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.schedule import touch as touch_items
@@ -22,12 +21,9 @@ _KIND = kind_of(Status.TOUCHED, (Status.NOT_LEASED, Status.MISSING))
     partial="some have no live lease",
 )
 @selects(frozenset({State.LEASED}), _LEASED, asks=False)
-def touch(
-    settings: Settings, choice: Choice, lease_s: LeaseForOption = DEFAULT_LEASE
-) -> ExitStatus:
+def touch(_: Settings, choice: Choice, lease_s: LeaseForOption = DEFAULT_LEASE) -> ExitStatus:
     # What is not leased any more has no lease to renew, whatever it was chosen for.
     return choice.act(
-        open_queue(settings),
         lambda queue, ids, expected, **how: touch_items(queue, ids, **how),  # noqa: ARG005
         _KIND,
         lease_s=lease_s,
