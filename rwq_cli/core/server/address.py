@@ -3,18 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
-from redis.connection import parse_url
+from redis.connection import to_bool
 from redis.retry import Retry
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
-from rwq_cli.core.server.urls import full_url, mask_url, parse_address
+from rwq_cli.core.server.urls import Address, full_url, mask_url, parse_address
 
 _SCHEMES = (
     *("redis", "rediss", "unix"),
@@ -87,42 +86,49 @@ def connect(server: "Server | redis.Redis") -> Connection:
         raise InvalidArgument(f"not a server URL: {name}", _EXAMPLES)
     if "#" in url:
         raise _malformed(name, "it has a #", "write %23 for a # in a password")
-    is_one = "+" not in scheme
+    base, _, kind = scheme.partition("+")
     try:
         address = parse_address(url)
     except ValueError:
         # urllib's message may contain the password.
-        hint = _EXAMPLE if is_one else _EXAMPLES_OF_HOSTS
+        hint = _EXAMPLES_OF_HOSTS if kind else _EXAMPLE
         raise _malformed(name, "a host or port cannot be read", hint) from None
-    settings = _pool_settings(server._replace(url=address.single), name)
+    sentinels = ("sentinel_username", "sentinel_password") if kind == "sentinel" else ()
+    own = [address.options.pop(option, None) for option in sentinels]
+    settings = _pool_settings(server, address, name, has_tls=base == "rediss")
     known_as: dict[str, Any] = {
         "address": str(address),
         "connect_timeout_s": server.connect_timeout_s,
         "reply_timeout_s": server.reply_timeout_s,
         "patience_s": server.patience_s,
     }
-    if is_one:
+    if not kind:
+        if address.socket:
+            settings["path"] = address.socket
+        else:
+            settings["host"], settings["port"] = address.hosts[0]
         settings["connection_class"] = in_time(settings["connection_class"])
         client = redis.Redis(connection_pool=redis.ConnectionPool(**settings))
         return Connection(client, name, **known_as)
     if not address.hosts:
         raise _malformed(name, "it names no host", _EXAMPLES_OF_HOSTS)
-    for option in ("host", "port"):
-        settings.pop(option, None)
-    if scheme.endswith("+sentinel"):
+    if kind == "sentinel":
         from rwq_cli.core.server.sentinel import SentinelConnection
 
         if not address.service:
             raise _malformed(name, "it names no service", _EXAMPLES_OF_HOSTS)
-        own = address.own.get("sentinel_password", server.sentinel_password)
-        credentials = (address.own.get("sentinel_username"), own)
+        credentials = (own[0], server.sentinel_password if own[1] is None else own[1])
         return SentinelConnection(address, name, settings, credentials, **known_as)
     from rwq_cli.core.server.cluster import ClusterConnection, Topology
 
-    if settings.pop("db", 0):
+    if settings.pop("db"):
         raise _malformed(name, "a cluster has no databases", "leave the number out")
     topology = Topology(address.hosts, name, settings, server.connect_timeout_s)
     return ClusterConnection(topology, name, **known_as)
+
+
+def _malformed(name: str, why: str, hint: str = _EXAMPLES) -> InvalidArgument:
+    return InvalidArgument(f"malformed server URL {name}: {why}", hint)
 
 
 class _Credentials(redis.CredentialProvider):
@@ -141,10 +147,19 @@ class _Credentials(redis.CredentialProvider):
         return (self._username, password or "") if self._username else (password or "",)
 
 
-def _pool_settings(server: Server, name: str) -> dict[str, Any]:
-    """The settings of a redis-py pool that makes the connections to a server."""
+def _pool_settings(server: Server, address: Address, name: str, *, has_tls: bool) -> dict[str, Any]:
+    """The settings of a redis-py pool that makes the connections to a server, but for where."""
+    known = _OPTIONS + _TLS_OPTIONS if has_tls else _OPTIONS
+    if not address.options.keys() <= set(known):
+        hint = f"supported options: {', '.join(known)}"
+        raise InvalidArgument(f"the server URL {name} has an option that is not supported", hint)
+    if address.scheme == "unix" and not address.socket:
+        raise _malformed(name, "it names no socket", "use unix:///path/to/socket")
+    if address.db and not address.db.isdecimal():
+        raise _malformed(name, "its database is not a number", "use redis://host:6379/0")
+    kind = redis.UnixDomainSocketConnection if address.socket else redis.Connection
     settings: dict[str, Any] = {
-        "connection_class": redis.Connection,
+        "connection_class": redis.SSLConnection if has_tls else kind,
         # A retried command may run twice; report a lost reply instead.
         "retry": Retry(NoBackoff(), 0),
         "protocol": 2,
@@ -154,11 +169,26 @@ def _pool_settings(server: Server, name: str) -> dict[str, Any]:
         **dict.fromkeys(
             ("driver_info",) if hasattr(redis, "DriverInfo") else ("lib_name", "lib_version")
         ),
-        **_settings_of_url(server.url, name),
-        **_settings_of_tls(server, name),
+        **({} if address.socket else {"socket_keepalive": True}),
+        **{option: value for option, value in address.options.items() if value},
+        "db": int(address.db or 0),
     }
+    if hostname := settings.get("ssl_check_hostname"):
+        settings["ssl_check_hostname"] = to_bool(hostname)  # type: ignore[no-untyped-call]
+    given = zip(_TLS_OPTIONS, (server.tls_ca, server.tls_cert, server.tls_key), strict=False)
+    files = {option: file for option, file in given if file is not None}
+    if (files or server.tls_insecure) and not has_tls:
+        raise InvalidArgument(
+            f"TLS options need a rediss:// URL, not {name}", "change the URL or drop them"
+        )
+    for option, file in files.items():
+        if not file.is_file():
+            raise InvalidArgument(f"no such file: {file}", "check the TLS options")
+        settings[option] = str(file)
+    if server.tls_insecure:
+        settings.update(ssl_cert_reqs="none", ssl_check_hostname=False)
     password = server.password
-    if password is not None and (server.password_first or settings.get("password") is None):
+    if password is not None and (server.password_first or "password" not in settings):
         settings["password"] = password
         if not isinstance(password, str):
             del settings["password"]
@@ -169,48 +199,3 @@ def _pool_settings(server: Server, name: str) -> dict[str, Any]:
     except (TypeError, ValueError, redis.RedisError):
         raise _malformed(name, "an option has a value that cannot be used") from None
     return settings
-
-
-def _malformed(name: str, why: str, hint: str = _EXAMPLES) -> InvalidArgument:
-    return InvalidArgument(f"malformed server URL {name}: {why}", hint)
-
-
-def _settings_of_url(url: str, name: str) -> dict[str, Any]:
-    try:
-        parts = urlsplit(url)
-        options = parse_qs(parts.query, keep_blank_values=True)
-        settings: dict[str, Any] = dict(parse_url(url))  # type: ignore[no-untyped-call]
-    except ValueError:
-        raise _malformed(name, "a user, host or option cannot be read", _EXAMPLE) from None
-    known = _OPTIONS + _TLS_OPTIONS if parts.scheme == "rediss" else _OPTIONS
-    if not options.keys() <= set(known):
-        hint = f"supported options: {', '.join(known)}"
-        raise InvalidArgument(f"the server URL {name} has an option that is not supported", hint)
-    if parts.scheme == "unix":
-        if not settings.get("path"):
-            raise _malformed(name, "it names no socket", "use unix:///path/to/socket")
-        return settings
-    database = unquote(parts.path).strip("/")
-    if database and not database.isdecimal():
-        raise _malformed(name, "its database is not a number", "use redis://host:6379/0")
-    return {"socket_keepalive": True, **settings}
-
-
-def _settings_of_tls(server: Server, name: str) -> dict[str, Any]:
-    """Those that are not in the URL."""
-    files = {
-        "ssl_ca_certs": server.tls_ca,
-        "ssl_certfile": server.tls_cert,
-        "ssl_keyfile": server.tls_key,
-    }
-    options: dict[str, Any] = {option: str(file) for option, file in files.items() if file}
-    if server.tls_insecure:
-        options.update(ssl_cert_reqs="none", ssl_check_hostname=False)
-    if options and not server.url.startswith("rediss://"):
-        raise InvalidArgument(
-            f"TLS options need a rediss:// URL, not {name}", "change the URL or drop them"
-        )
-    for file in files.values():
-        if file is not None and not file.is_file():
-            raise InvalidArgument(f"no such file: {file}", "check the TLS options")
-    return options

@@ -5,7 +5,7 @@ from typing import Any
 
 from redis import exceptions as rx
 from redis.cluster import ClusterNode, NodesManager
-from redis.connection import SSLConnection
+from redis.connection import ConnectionPool
 from redis.crc import key_slot
 
 from rwq_cli.core import errors
@@ -13,7 +13,7 @@ from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.endpoint import Patience
-from rwq_cli.core.server.error_mapping import Place, is_unknown, unreachable
+from rwq_cli.core.server.error_mapping import is_unknown, unreachable
 from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.patience import limits
 
@@ -108,10 +108,10 @@ class Topology:
         if is_disabled or is_unknown(reason, "CLUSTER"):
             hint = "use redis:// for a single server, redis+sentinel:// for Sentinels"
             return errors.ServerError(f"{self.name} is not a Redis Cluster", hint)
-        has_tls = issubclass(self._settings["connection_class"], SSLConnection)
-        place = Place(*next(iter(self._hosts)), has_tls)
+        host, port = next(iter(self._hosts))
+        pool = ConnectionPool(**self._settings, host=host, port=port)
         reason = reason if isinstance(reason, Exception) else error
-        return unreachable(reason, self.name, timeout_s, place)
+        return unreachable(reason, self.name, timeout_s, pool)
 
 
 class ClusterConnection(Connection):

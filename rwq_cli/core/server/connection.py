@@ -71,12 +71,11 @@ class Connection(Endpoint):
 
     def call(self, *command: Any) -> Any:
         """Send one command."""
-        return self._checked([command], self.send([command]))[0]
+        return self.call_all([command])[0]
 
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
         """Run a script of `core/lua/ops`."""
-        request = ScriptCommand(script_name, keys, args)
-        return self._checked([request], self.send([request]))[0]
+        return self.call_all([ScriptCommand(script_name, keys, args)])[0]
 
     def call_all(
         self, commands: Iterable[Command], *, atomic: bool = False, return_errors: bool = False
@@ -91,12 +90,7 @@ class Connection(Endpoint):
         if not given:
             return []
         replies = self._transact(given) if atomic else self.send(given)
-        return self._checked(given, replies, return_errors=return_errors)
-
-    def _checked(
-        self, commands: Sequence[Command], replies: Iterable[Any], *, return_errors: bool = False
-    ) -> list[Any]:
-        parsed = [self._parsed(*pair) for pair in zip(commands, replies, strict=True)]
+        parsed = [self._parsed(*pair) for pair in zip(given, replies, strict=True)]
         failure = next((each for each in parsed if isinstance(each, errors.ServerError)), None)
         if failure is not None and not return_errors:
             raise failure

@@ -11,7 +11,7 @@ from redis import exceptions as rx
 from rwq_cli.core import errors
 from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
-from rwq_cli.core.server.error_mapping import FAILURES, Place, code_of, translate, unreachable
+from rwq_cli.core.server.error_mapping import FAILURES, code_of, translate, unreachable
 from rwq_cli.core.server.link import Link, Shared
 from rwq_cli.core.server.patience import (
     CASES,
@@ -134,8 +134,8 @@ class Endpoint:
 
     def _failure(self, error: Exception) -> errors.RwqError:
         """The error for a link that could not be made."""
-        place = Place.of(self.client().connection_pool)
-        return unreachable(error, self.name, limited(self.connect_timeout_s), place)
+        pool = self.client().connection_pool
+        return unreachable(error, self.name, limited(self.connect_timeout_s), pool)
 
     def did_not_run(self, reply: Any) -> bool:
         """Whether a reply says that its request did nothing, and may be sent again."""

@@ -188,30 +188,15 @@ def translate(
     return made
 
 
-class Place(NamedTuple):
-    """Where a connection leads; without a host and port if that is a socket, or not known."""
-
-    host: str | None
-    port: int | None
-    has_tls: bool
-
-    @classmethod
-    def of(cls, pool: Any) -> "Place":
-        """Where the connections of a redis-py pool lead."""
-        settings = pool.connection_kwargs
-        has_tls = issubclass(pool.connection_class, SSLConnection)
-        return cls(settings.get("host"), settings.get("port"), has_tls)
-
-
-def unreachable(error: Exception, server: str, timeout_s: float, place: Place) -> errors.RwqError:
-    """The error for a connection that could not be made."""
+def unreachable(error: Exception, server: str, timeout_s: float, pool: Any) -> errors.RwqError:
+    """The error for a connection of redis-py's pool that could not be made."""
     # A provider of credentials that fails does so within redis-py's own error.
     if isinstance(error.__cause__, errors.RwqError):
         return error.__cause__
     for refusal in (error, error.__cause__):
         if isinstance(refusal, REPLIES):
             return translate(refusal, server)
-    return _recognized(error, server, place) or _unreachable(error, server, timeout_s)
+    return _recognized(error, server, pool) or _unreachable(error, server, timeout_s)
 
 
 def _unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unreachable:
@@ -230,14 +215,12 @@ def _unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unre
     return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
 
 
-def lost(
-    error: Exception, server: str, timeout_s: float, place: Place | None = None
-) -> errors.ServerError:
-    """The error for a connection that broke; `place` if it may not be that of a Redis server."""
+def lost(error: Exception, server: str, timeout_s: float, pool: Any = None) -> errors.ServerError:
+    """The error for a connection that broke; its `pool` if that may not lead to a Redis server."""
     reason, times_out = _reason(error), _is_timeout(error)
     if reason == _FULL:
         return _unreachable(error, server, timeout_s)
-    if place is not None and (other := _recognized(error, server, place)):
+    if pool is not None and (other := _recognized(error, server, pool)):
         return other
     message = f"lost the connection to {server}: {reason}"
     if times_out:
@@ -269,11 +252,11 @@ _TIMEOUT_S = 1.0
 _CLOSED = ("connection closed", "connection reset", "connection not ready")
 
 
-def _recognized(error: Exception, server: str, place: Place) -> errors.ServerError | None:
+def _recognized(error: Exception, server: str, pool: Any) -> errors.ServerError | None:
     """The error for a server that speaks TLS, or is not Redis, if a failure may be due to that."""
     is_strange = isinstance(error, rx.InvalidResponse)
     may_speak_tls = is_strange or _reason(error).startswith(_CLOSED)
-    if may_speak_tls and not place.has_tls and _speaks_tls(place.host, place.port):
+    if may_speak_tls and _speaks_only_tls(pool):
         hint = "use rediss:// in place of redis://, if it is a Redis server"
         return errors.ServerError(f"{server} speaks TLS", hint)
     if not is_strange:
@@ -282,8 +265,9 @@ def _recognized(error: Exception, server: str, place: Place) -> errors.ServerErr
     return errors.ServerError(f"{server} is not a Redis server", hint)
 
 
-def _speaks_tls(host: str | None, port: int | None) -> bool:
-    if host is None or port is None:
+def _speaks_only_tls(pool: Any) -> bool:
+    host, port = (pool.connection_kwargs.get(part) for part in ("host", "port"))
+    if issubclass(pool.connection_class, SSLConnection) or host is None or port is None:
         return False
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

@@ -13,14 +13,7 @@ from redis.connection import AbstractConnection, SSLConnection
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
-from rwq_cli.core.server.error_mapping import (
-    FAILURES,
-    NO_HANDSHAKE,
-    REPLIES,
-    Place,
-    lost,
-    translate,
-)
+from rwq_cli.core.server.error_mapping import FAILURES, NO_HANDSHAKE, REPLIES, lost, translate
 from rwq_cli.core.server.patience import limited, limits
 
 # After this time, only a reply proves that a load balancer has not dropped an idle connection.
@@ -219,8 +212,8 @@ class Link:
         return self._read(polls=True)
 
     def _lost(self, error: Exception, timeout_s: float) -> errors.ServerError:
-        place = None if self._shared.has_answered else Place.of(self._pool)
-        return lost(error, self._name, timeout_s, place)
+        pool = None if self._shared.has_answered else self._pool
+        return lost(error, self._name, timeout_s, pool)
 
     def fileno(self) -> int:
         """The socket's file descriptor, readable on a reply or a lost connection."""

@@ -14,7 +14,7 @@ from redis.sentinel import (
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.error_mapping import REPLIES, Place, is_unknown, translate, unreachable
+from rwq_cli.core.server.error_mapping import REPLIES, is_unknown, translate, unreachable
 from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.urls import Address, bracketed
 
@@ -45,7 +45,6 @@ class SentinelConnection(Connection):
     ) -> None:
         hosts, self._service, self._sentinels = place.hosts, place.service, name
         has_tls = issubclass(settings["connection_class"], SSLConnection)
-        self._first = Place(*hosts[0], has_tls)
         # Each Sentinel is asked in turn, within the time for connecting.
         self._each_s = known_as["connect_timeout_s"] / len(hosts)
         own = {key: value for key, value in settings.items() if key not in _OF_THE_SERVERS}
@@ -77,7 +76,8 @@ class SentinelConnection(Connection):
         except (rx.RedisError, OSError) as error:
             raise self._failure(error) from error
         database = pool.connection_kwargs.get("db") or 0
-        return f"redis{'s' if self._first.has_tls else ''}://{bracketed(host)}:{port}/{database}"
+        tls = "s" if issubclass(pool.connection_class, SSLConnection) else ""
+        return f"redis{tls}://{bracketed(host)}:{port}/{database}"
 
     def _failure(self, error: Exception) -> errors.RwqError:
         if isinstance(error, _NoPrimary):
@@ -127,7 +127,8 @@ class SentinelConnection(Connection):
                 f"they monitor: {', '.join(sorted(known)) or 'none'}",
             )
         any_of_them = f"any Sentinel of {self._sentinels}"
-        return unreachable(failure, any_of_them, self._each_s, self._first)
+        first: Any = self._sentinel.sentinels[0]
+        return unreachable(failure, any_of_them, self._each_s, first.connection_pool)
 
 
 def _check_role(raw: Any) -> None:

@@ -3,7 +3,7 @@
 import os
 import re
 from typing import NamedTuple
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 _BARE = r"(?!local$)(\w[\w.-]*|\[[0-9a-fA-F:.]+(%[\w.-]+)?\])(:\d+)?(/\d*)?"
 _SHOWN_OPTIONS = (
@@ -11,8 +11,6 @@ _SHOWN_OPTIONS = (
     *("ssl_ca_certs", "ssl_certfile", "ssl_cert_reqs", "ssl_check_hostname"),
 )
 _SECRETS = ("password", "ssl_password", "sentinel_password")
-# The options of a Sentinel URL that are those of the Sentinels themselves.
-SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
 _MASK = "***"
 # The unspecified address connects to the loopback, too.
 _LOCALHOST = ("127.0.0.1", "::1", "0.0.0.0", "::")
@@ -95,7 +93,7 @@ def without_password(url: str) -> str:
 class Address(NamedTuple):
     """What a URL names: a socket, a server, the nodes of a cluster, or Sentinels and their service.
 
-    `own` are the Sentinels' options; `single` is the URL of one server with the rest of it.
+    `options` are those of the query, with the user and the password that stand before the @.
     """
 
     scheme: str
@@ -103,8 +101,7 @@ class Address(NamedTuple):
     socket: str
     service: str
     db: str
-    own: dict[str, str]
-    single: str
+    options: dict[str, str]
 
     def __str__(self) -> str:
         """The URL without user and password."""
@@ -132,25 +129,21 @@ def bracketed(host: str) -> str:
 def parse_address(url: str) -> Address:
     """Split a full URL; a host or port that cannot be read is a ValueError."""
     scheme, _, rest = url.partition("://")
-    base, _, kind = scheme.partition("+")
+    kind = scheme.partition("+")[2]
     rest, _, query = rest.partition("?")
-    credentials, at, place = rest.rpartition("@")
-    options = parse_qsl(query, keep_blank_values=True)
-    in_query = dict(options).get("db", "")
+    credentials, _, place = rest.rpartition("@")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    user, _, password = map(unquote, credentials.partition(":"))
+    options |= {"username": user} if user else {}
+    options |= {"password": password} if password else {}
     if scheme == "unix":
-        return Address(scheme, (), unquote(place), "", in_query, {}, url)
+        return Address(scheme, (), unquote(place), "", options.get("db", ""), options)
     names, *path = place.split("/")
     service = unquote(path.pop(0)) if path and kind == "sentinel" else ""
     port = 26379 if kind == "sentinel" else 6379
     hosts = tuple(_host_port(name, port) for name in names.split(",") if name or not kind)
-    db = "/".join(path)
-    if not kind:
-        return Address(scheme, hosts, "", "", in_query or unquote(db).strip("/"), {}, url)
-    is_own = {name: kind == "sentinel" and name in SENTINEL_OPTIONS for name, _ in options}
-    own = {name: value for name, value in options if is_own[name]}
-    others = urlencode([(name, value) for name, value in options if not is_own[name]])
-    single = f"{base}://{credentials}{at}{names.split(',')[0]}/{db}{'?' if others else ''}{others}"
-    return Address(scheme, hosts, "", service, db.strip("/"), own, single)
+    db = options.get("db") or unquote("/".join(path)).strip("/")
+    return Address(scheme, hosts, "", service, db, options)
 
 
 def _host_port(name: str, port: int) -> tuple[str, int]:
