@@ -32,6 +32,7 @@ ROOMS = (
     "core.work",
     "core.acting",
     "core.queue",
+    "core.public",
     "core",
     "exit_codes",
     "streams",
