@@ -15,6 +15,11 @@ class ActingQueue(Queue):
     `_many` takes a stream of IDs, and does its work while the outcomes are read.
     `ServerError.acknowledged` is the number of IDs that were processed before an error. Any ID may
     be `MISSING` or `WRONG_TYPE`.
+
+    Arguments that several have: `owner` acts only on items whose lease this holder still has, None
+    on any. `force` ends leases of other sessions, too; without it, an item that looks abandoned or
+    orphaned must do so for `grace_s` seconds: it may be between two commands of its worker or
+    producer.
     """
 
     def complete(
@@ -26,13 +31,8 @@ class ActingQueue(Queue):
     ) -> list[Outcome]:
         """Complete items wherever they are; exactly one call succeeds in completing an item.
 
-        Args:
-            owner: Complete only items whose lease this holder still has; None for any.
-            result: The result to keep for each; it replaces one of an earlier item with this ID.
-            result_ttl_s: How long it is kept, seconds.
-
-        Returns:
-            For each ID `COMPLETED` or `NOT_OWNER`.
+        `result` is kept for each, for `result_ttl_s` seconds; it replaces that of an earlier item
+        with this ID. For each ID `COMPLETED` or `NOT_OWNER`.
         """
         return list(self.complete_many(ids, owner=owner, result=result, result_ttl_s=result_ttl_s))
 
@@ -53,7 +53,7 @@ class ActingQueue(Queue):
     def touch(
         self, *ids: bytes | str, for_s: float = LEASE_S, owner: bytes | None = None
     ) -> list[Outcome]:
-        """Let live leases end `for_s` seconds from now; only those of the `owner`, if given.
+        """Let live leases end `for_s` seconds from now.
 
         For each ID `TOUCHED`, `NOT_LEASED` or `NOT_OWNER`. Less than 1 ms is an `InvalidArgument`.
         """
@@ -75,23 +75,14 @@ class ActingQueue(Queue):
         delay_s: float = 0.0,
         grace_s: float = GRACE_S,
     ) -> list[Outcome]:
-        """Return items to the main list, at once or after a delay.
+        """Return items to the main list, after `delay_s` seconds if it is not 0.
 
-        Args:
-            force: End leases of other sessions, too. Delayed and buried items do not need it.
-            front: Make them the next to be leased, in this order, instead of the last; all IDs are
-                read first. Excludes a delay.
-            delay_s: The delay, seconds; 0 for none.
-            grace_s: How long, seconds, an item must look abandoned or orphaned to be taken without
-                `force`: it may be between two commands of its worker or producer.
-
-        Returns:
-            For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `CHANGED`, or
-            without `force` `MOVING` (see `kick`).
+        At the `front`, which excludes a delay, they are the next to be leased, in this order; all
+        IDs are read first. For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`,
+        `CHANGED`, or without `force` `MOVING` (see `kick`).
         """
-        return list(
-            self.release_many(ids, force=force, front=front, delay_s=delay_s, grace_s=grace_s)
-        )
+        each = self.release_many(ids, force=force, front=front, delay_s=delay_s, grace_s=grace_s)
+        return list(each)
 
     def release_many(
         self,
@@ -117,15 +108,9 @@ class ActingQueue(Queue):
     ) -> list[Outcome]:
         """Bury items, wherever they are, until they are kicked.
 
-        Args:
-            reason: Why, at most 1,024 bytes; it replaces the reason of an item that is already
-                buried. None for "by hand", which does not replace it.
-            force: End leases of other sessions, too.
-            grace_s: See `release`.
-
-        Returns:
-            For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `CHANGED`, or without `force`
-            `MOVING` (see `kick`).
+        The `reason`, at most 1,024 bytes, replaces that of an item that is already buried; None is
+        "by hand", which does not. For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `CHANGED`,
+        or without `force` `MOVING` (see `kick`).
         """
         return list(self.bury_many(ids, reason=reason, force=force, grace_s=grace_s))
 
@@ -157,10 +142,7 @@ class ActingQueue(Queue):
         return kick(self, each_id(ids))
 
     def remove(self, *ids: bytes | str) -> list[Outcome]:
-        """Remove items with every trace of them, whoever has leased them.
-
-        For each ID `REMOVED`.
-        """
+        """Remove items with every trace of them, whoever has leased them: `REMOVED`."""
         return list(self.remove_many(ids))
 
     def remove_many(self, ids: Iterable[bytes | str]) -> Outcomes:
@@ -176,18 +158,11 @@ class ActingQueue(Queue):
         force: bool = False,
         grace_s: float = GRACE_S,
     ) -> list[Outcome]:
-        """Move items to the end of another queue.
+        """Move items to the end of the queue with this name, or this handle.
 
-        Args:
-            to: The other queue, by its name; or its handle, which may be one on another server. A
-                move to there that was cut goes on where it was when it is called again.
-            force: Move leased items, too, and end their leases.
-            grace_s: See `release`.
-
-        Returns:
-            For each ID `MOVED`, `CHANGED`, `NOT_OWNER` if it has a lease, or `CONFLICT` if the
-            other queue has this ID; before these, what a move to there that was cut had begun with
-            is `FINISHED`.
+        That may be on another server: a move to there that was cut goes on where it was when it is
+        called again. For each ID `MOVED`, `CHANGED`, `NOT_OWNER` if it has a lease, or `CONFLICT`
+        if the other queue has this ID; before these, what such a move had begun with is `FINISHED`.
         """
         return list(self.move_many(ids, to, force=force, grace_s=grace_s))
 
@@ -259,10 +234,9 @@ class LeasedItem(Item):
         self, result: bytes | None = None, *, result_ttl_s: float = RESULT_TTL_S
     ) -> Outcome:
         """Complete the item (`COMPLETED`), and keep a result for `result_ttl_s` seconds."""
+        ids, owner = [self.item_id], self._holder
         return self._ended(
-            self._queue.complete_many(
-                [self.item_id], owner=self._holder, result=result, result_ttl_s=result_ttl_s
-            )
+            self._queue.complete_many(ids, owner=owner, result=result, result_ttl_s=result_ttl_s)
         )
 
     def touch(self, *, for_s: float = LEASE_S) -> Outcome:
@@ -289,11 +263,7 @@ class LeasedItem(Item):
         return self._ended(bury(self._queue, ids, reason=given, own_only=True, grace_s=0.0))
 
     def complete_or_raise(self) -> None:
-        """Complete the item, unless it has ended.
-
-        Raises:
-            LeaseLost: The lease does not stand any more.
-        """
+        """Complete the item, unless it has ended; `LeaseLost` if its lease has."""
         if not self.is_ended and (outcome := self.complete()).status is not Status.COMPLETED:
             raise LeaseLost.of(outcome.item_id)
 

@@ -87,8 +87,6 @@ def ids_per_call(list_length: int) -> int:
 
 
 Batch = TypeVar("Batch", bound=Sized)
-# The hint of a call on items whose reply was lost.
-LOST_REPLY_HINT = "rwq show ID says what became of an item"
 
 
 class Acknowledged:
@@ -101,13 +99,13 @@ class Acknowledged:
     def __init__(self) -> None:
         self._end = 0
         # The start and length of each.
-        self._ranges: list[tuple[int, int]] = []
+        self._ranges = [(0, 0)]
 
     def add(self, count: int) -> None:
         """Record that the next `count` items were acknowledged."""
-        first, before = self._ranges[-1] if self._ranges else (0, 0)
-        if before and first + before == self._end:
-            self._ranges[-1] = first, before + count
+        start, length = self._ranges[-1]
+        if start + length == self._end:
+            self._ranges[-1] = start, length + count
         elif count:
             self._ranges.append((self._end, count))
         self._end += count
@@ -121,9 +119,8 @@ class Acknowledged:
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, ServerError):
-            has_first = bool(self._ranges) and self._ranges[0][0] == 0
-            error.acknowledged = self._ranges[0][1] if has_first else 0
-            error.acknowledged_after = tuple(self._ranges[has_first:])
+            (_, error.acknowledged), *after = self._ranges
+            error.acknowledged_after = tuple(after)
 
 
 def acknowledged(progress: ProgressListener, batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -136,7 +133,9 @@ def acknowledged(progress: ProgressListener, batches: Iterable[Batch]) -> Iterat
 
 
 @contextmanager
-def in_doubt(outstanding: Callable[[], int], shown_by: str = LOST_REPLY_HINT) -> Iterator[None]:
+def in_doubt(
+    outstanding: Callable[[], int], shown_by: str = "rwq show ID says what became of an item"
+) -> Iterator[None]:
     """Add to the error of a lost reply how many items have none, and what shows them."""
     try:
         yield

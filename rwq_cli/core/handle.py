@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from rwq_cli.core.batches import LOST_REPLY_HINT, ProgressListener, in_doubt
+from rwq_cli.core.batches import ProgressListener, in_doubt
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import QueueKeys, hash_tag
@@ -48,7 +48,6 @@ class Queue:
     @property
     def _script_keys(self) -> tuple[bytes, ...]:
         self.check_one_slot()
-        # `keys` may be replaced, so they are not kept.
         keys = tuple(self.keys.structures)
         return (*keys, self.keys.absent) if self.connection.is_cluster else keys
 
@@ -87,8 +86,7 @@ class Queue:
 
         Its arguments by name are those of its header and of its libraries'; `rest` follows them.
         """
-        words = script_words(script, rest, **args)
-        return self.connection.run(script, self._script_keys, (*self._head(dry_run), *words))
+        return self.call_all([self.script(script, *rest, dry_run=dry_run, **args)])[0]
 
     def script(
         self,
@@ -110,12 +108,10 @@ class Queue:
         dry_run: bool = False,
         reads_only: bool = False,
         size_of: Callable[[Any], int] = len,
-        shown_by: str = LOST_REPLY_HINT,
     ) -> Iterator[tuple[Batch, Any]]:
         """Run a script for each batch, with its `script_words`, as `Connection.stream` does.
 
-        Yields each batch with its reply. After a lost reply, `size_of` counts the items in doubt,
-        and `shown_by` is the hint.
+        Yields each batch with its reply. After a lost reply, `size_of` counts the items in doubt.
         """
         head = self._head(dry_run)
         sent: deque[Batch] = deque()
@@ -128,7 +124,7 @@ class Queue:
 
         keys = self._script_keys
         replies = self.connection.stream(each(), reads_only=reads_only)
-        doubt = in_doubt(lambda: sum(map(size_of, sent)), shown_by)
+        doubt = in_doubt(lambda: sum(map(size_of, sent)))
         with nullcontext() if reads_only else doubt:
             for reply in replies:
                 yield sent.popleft(), reply

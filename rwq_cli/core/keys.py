@@ -89,18 +89,18 @@ class QueueKeys:
         self.old_lease_prefix = name + b":leased_by_session:"
         self.result_prefix = name + b":result:"
         self.undo_prefix = name + b":undo:"
-
-    @property
-    def outer_names(self) -> list[bytes]:
-        """The queues for which this queue's keys look like items, leases or results."""
-        return [self.name[: match.start() + 1] for match in _NESTED_NAME.finditer(self.name)]
+        self.id_prefixes = self.item_prefix, self.lease_prefix, self.old_lease_prefix
+        # While the slot of a queue moves to another node of a cluster, a node refuses what names a
+        # key that it does not have. So a script that names this one never runs half.
+        self.absent = name + b":absent"
+        # The queues for which this queue's keys look like items, leases or results.
+        self.outer_names = [name[: found.start() + 1] for found in _NESTED_NAME.finditer(name)]
 
     def check_new(self) -> None:
         """Refuse a queue that may be created if its keys look like those of another's items."""
-        if outer := self.outer_names:
-            shown, other = (
-                each.decode("utf-8", "backslashreplace") for each in (self.name, outer[0])
-            )
+        if self.outer_names:
+            names = self.name, self.outer_names[0]
+            shown, other = (name.decode("utf-8", "backslashreplace") for name in names)
             raise InvalidArgument(
                 f"the keys of a queue named {shown} would look like items of the queue {other}",
                 "name it without :item, :lease, :leased_by_session, :result and :undo",
@@ -115,21 +115,11 @@ class QueueKeys:
     def old_lease(self, item_id: bytes) -> bytes:
         return self.old_lease_prefix + item_id
 
-    @property
-    def id_prefixes(self) -> tuple[bytes, bytes, bytes]:
-        return self.item_prefix, self.lease_prefix, self.old_lease_prefix
-
     def result(self, item_id: bytes) -> bytes:
         return self.result_prefix + item_id
 
     def undo(self, file_id: bytes) -> bytes:
         return self.undo_prefix + file_id
-
-    @property
-    def absent(self) -> bytes:
-        # While the slot of a queue moves to another node of a cluster, a node refuses what names a
-        # key that it does not have. So a script that names this one never runs half.
-        return self.name + b":absent"
 
     @property
     def pattern(self) -> bytes:

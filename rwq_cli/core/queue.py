@@ -55,20 +55,14 @@ class WorkQueue(ActingQueue):
         delay_s: float | None = None,
         at: "datetime | float | None" = None,
     ) -> bool:
-        """Add one item.
+        """Add one item; return False if an item with this ID exists. None is a random ID.
 
-        Args:
-            data: Its payload.
-            item_id: Its ID; None for a random one.
-            delay_s: The delay by the server's clock, seconds; None for none.
-            at: When it is due by the server's clock: an aware datetime, or unix seconds.
+        It is due after `delay_s` seconds, or `at` an aware datetime or unix seconds, by the
+        server's clock.
 
         Raises:
             InvalidArgument: The ID is empty, or both a delay and a time are given.
             WrongType: The data key or a lease key of this ID has the wrong type.
-
-        Returns:
-            Whether it was added: False if an item with this ID exists.
         """
         from rwq_cli.core.items.add import add
 
@@ -76,7 +70,7 @@ class WorkQueue(ActingQueue):
         return add(self, data, item_id, delay_s=delay_s, at_ms=at_ms)
 
     def add_many(self, items: "Iterable[NewItem]", *, unique: bool = False) -> Outcomes:
-        """Add a stream of items, in batches.
+        """Add a stream of items, in batches: `ADDED`, `DUPLICATE` or `WRONG_TYPE`, in order.
 
         `unique` skips the duplicate check, because no ID is in the queue. If that is wrong, the
         item is replaced and its ID is in the queue twice.
@@ -85,9 +79,6 @@ class WorkQueue(ActingQueue):
             InvalidArgument: An ID is empty.
             ServerError: `acknowledged` is the number of items whose outcomes are known; each batch
                 in flight was added completely or not at all.
-
-        Returns:
-            For each item `ADDED`, `DUPLICATE` or `WRONG_TYPE`, in order.
         """
         from rwq_cli.core.items.add import add_many
 
@@ -96,19 +87,14 @@ class WorkQueue(ActingQueue):
     # Leasing.
 
     def lease(self, *, for_s: float = LEASE_S, wait_s: float = 0.0) -> "LeasedItem | None":
-        """Lease the next item.
+        """Lease the next item, with its data, for `for_s` seconds; None if there is none.
 
-        Args:
-            for_s: How long the lease lasts, seconds.
-            wait_s: How long to wait for an item, seconds; infinity until there is one.
+        An item is waited for `wait_s` seconds; with infinity, until there is one.
 
         Raises:
             InvalidArgument: The lease would last less than 1 ms.
             ServerError: If `in_doubt`, an item may be leased; a clean returns it when the lease
                 has ended.
-
-        Returns:
-            The item with its data, or None if there was none.
         """
         return next(self.lease_many(1, for_s=for_s, wait_s=wait_s), None)
 
@@ -129,11 +115,8 @@ class WorkQueue(ActingQueue):
         """Lease the next item, or None, for a block: `with queue.leased(for_s=60) as item`.
 
         At the end of the block the item is completed, unless the block has completed, released or
-        buried it. An exception in the block returns it to the end of the queue. The lease is not
-        renewed: see `LeasedItem.touch`, and `work`. The arguments are those of `lease`.
-
-        Raises:
-            LeaseLost: The lease did not stand any more at the end of the block.
+        buried it: `LeaseLost` if its lease has ended. An exception in the block returns it to the
+        end of the queue. The lease is not renewed: see `LeasedItem.touch`, and `work`.
         """
         item = self.lease(for_s=for_s, wait_s=wait_s)
         if item is None:
@@ -259,9 +242,6 @@ class WorkQueue(ActingQueue):
             data: Read all of the data. Otherwise, read sizes and previews if that does not reset
                 idle times.
             bare: Read only IDs and states: no data, sizes, previews or idle times.
-
-        Yields:
-            Items, read in pages.
         """
         from rwq_cli.core.inspect.listing import items
 
@@ -289,16 +269,10 @@ class WorkQueue(ActingQueue):
     ) -> "list[CleanAction]":
         """Return the items that dead workers left in processing, promote due ones, drop ghosts.
 
-        Another clean of this queue is waited for.
-
-        Args:
-            grace_s: Seconds between the two looks.
-            bury_after: Bury an item instead of returning it if it has been returned this often, by
-                cleans or after failed attempts: 0 or more; None for never.
-            dry_run: Look twice, but change nothing, and report what would be done.
-
-        Raises:
-            ServerError: `acknowledged` is the number of actions.
+        It looks twice, `grace_s` seconds apart; a `dry_run` only reports what would be done. An
+        item that was returned `bury_after` times, by cleans or after failed attempts, is buried;
+        None for never. Another clean of this queue is waited for. `ServerError.acknowledged` is the
+        number of actions.
         """
         return self._clean(deep=False, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run)
 
@@ -324,13 +298,10 @@ class WorkQueue(ActingQueue):
         grace_s: float = GRACE_S,
         dry_run: bool = False,
     ) -> "Diagnosis":
-        """Find the problems of a queue, and optionally fix them.
+        """Find the problems with these `codes`, or all, and `fix` those that need no decision.
 
-        Args:
-            codes: The findings to look for and to fix; None for all.
-            fix: Fix those that need no decision.
-            grace_s: Seconds between the two looks, if the first saw a problem.
-            dry_run: Change nothing, and report what would be done.
+        If the first look saw one, a second follows `grace_s` seconds later. A `dry_run` changes
+        nothing, and reports what would be done.
         """
         from rwq_cli.core.repair.doctor import diagnose
 

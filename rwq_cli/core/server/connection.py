@@ -10,7 +10,7 @@ from typing import Any
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
+from rwq_cli.core.server.commands import Command, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.patience import CancelToken, deadline
@@ -72,10 +72,6 @@ class Connection(Endpoint):
     def call(self, *command: Any) -> Any:
         """Send one command."""
         return self.call_all([command])[0]
-
-    def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        """Run a script of `core/lua/ops`."""
-        return self.call_all([ScriptCommand(script_name, keys, args)])[0]
 
     def call_all(
         self, commands: Iterable[Command], *, atomic: bool = False, return_errors: bool = False
