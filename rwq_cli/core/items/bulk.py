@@ -8,6 +8,7 @@ written to a journal before.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from rwq_cli.core.batches import (
     BATCH_BYTES,
@@ -23,7 +24,7 @@ from rwq_cli.core.batches import (
 )
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.lookup import look_twice, places_of
+from rwq_cli.core.inspect.lookup import Places, look_twice, places_of
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
@@ -82,22 +83,21 @@ def run(
     block, in the given order if there are few.
 
     A block ends with a `FLUSH`, or after `BLOCK_IDS`: an ID that is repeated later may name a new
-    item by then. With `in_order`, each call puts its IDs in front of those of the previous call:
-    all IDs are read at once, and the calls made in reverse order. What takes items from their
-    workers has a grace period between two looks at those that may be in transit, but for those that
-    were already `looked_twice` at when they were chosen.
+    item by then. With `in_order` all IDs are read at once, and acted on in their order. What takes
+    items from their workers has a grace period between two looks at those that may be in transit,
+    but for those that were already `looked_twice` at when they were chosen.
     """
     # Also if there are no IDs: an untagged name on a cluster must not look like an empty queue.
     queue.check_one_slot()
     blocks: Iterable[list[bytes]] = in_batches(ids, items_max=BLOCK_IDS)
     if in_order:
         blocks = [[item_id for item_id in ids if not isinstance(item_id, Flush)]]
-    rounds = partial(in_rounds, queue, act, doing=doing, items_max=items_max, in_order=in_order)
+    each = partial(in_rounds, queue, act, doing=doing, items_max=items_max, in_order=in_order)
 
     def in_two_looks(block: Sequence[bytes]) -> Iterator[OutcomeBatch]:
         ready = [item_id for item_id in block if item_id in looked_twice]
         in_transit: list[bytes] = []
-        for batch in rounds((i for i in block if i not in looked_twice), is_first_look=True):
+        for batch in each((i for i in block if i not in looked_twice), is_first_look=True):
             in_transit += batch.ids_with(Status.IN_TRANSIT)
             yield batch.without(Status.IN_TRANSIT)
         if in_transit and grace_s is not None:
@@ -105,9 +105,9 @@ def run(
             same = {facts.item_id for facts in look_twice(queue, in_transit, grace_s)}
             yield OutcomeBatch.of(Outcome(i, Status.CHANGED) for i in in_transit if i not in same)
             ready += [item_id for item_id in in_transit if item_id in same]
-        yield from rounds(ready)
+        yield from each(ready)
 
-    looks = rounds if grace_s is None else in_two_looks
+    looks = each if grace_s is None else in_two_looks
     batches = (batch for block in blocks for batch in looks(block))
     yield from acknowledged(queue.progress, filter(len, batches))
 
@@ -116,19 +116,17 @@ def in_rounds(
     queue: Queue,
     act: Act,
     ids: Iterable[bytes],
-    doing: str,
+    doing: str = "",
     *,
     items_max: int = BATCH_PLACES,
     in_order: bool = False,
     is_first_look: bool = False,
+    seen: "Seen | None" = None,
 ) -> Iterator[OutcomeBatch]:
     """Act on some IDs until each has an outcome."""
     left = dict.fromkeys(ids)
-    for number in range(_ROUNDS + 1):
-        if not left:
-            break
-        calls = _calls(queue, list(left), number, doing, items_max, in_order=in_order)
-        for batch in act(reversed(list(calls)) if in_order else calls, is_first_look):
+    for calls in rounds(queue, left, doing, items_max=items_max, in_order=in_order, seen=seen):
+        for batch in act(calls, is_first_look):
             known = batch.without(Status.ELSEWHERE)
             for item_id in known.ids:
                 left.pop(item_id, None)
@@ -136,73 +134,84 @@ def in_rounds(
                 yield known
 
 
-def _calls(
+class Seen(NamedTuple):
+    """Where entries were seen in both lists; what those had for lengths, and the time in unix ms,
+    before."""
+
+    places: Places
+    lengths: Sequence[int]
+    since_ms: int
+
+    def calls(self, ids: Collection[bytes], items_max: int, *, in_order: bool) -> Iterator[Located]:
+        """The calls for IDs, of which any other is in no list.
+
+        Unless they are to stay in order, those in main come first, next to be leased first; then
+        those in processing, longest leased first.
+        """
+        (main, processing), last = self.places, 0
+        lists = tuple(zip("mp", self.lengths, self.places, strict=True))
+
+        def turn(item_id: bytes) -> tuple[int, int]:
+            if item_id in main:
+                return 0, main[item_id][0]
+            return (1, processing[item_id][0]) if item_id in processing else (2, 0)
+
+        def seen(item_id: bytes) -> str:
+            # Counted from the right end, places would change with every call that removes entries.
+            return ",".join(
+                f"{letter}{max(0, length - 1 - place)}"
+                for letter, length, found in lists
+                for place in found.get(item_id, ())
+            )
+
+        def effort(item_id: bytes) -> int:
+            nonlocal last
+            result = 1
+            for _, length, found in lists:
+                for place in found.get(item_id, ()):
+                    # Adjacent entries are read together.
+                    result += min(place, length - place) // _SEEK_ENTRIES + (abs(place - last) > 1)
+                    last = place
+            return result
+
+        ordered = ids if in_order else sorted(ids, key=turn)
+        for batch in in_batches(ordered, items_max=items_max, size_max=items_max, size_of=effort):
+            yield Located.at_places(batch, list(map(seen, batch)), self.since_ms)
+
+
+def rounds(
     queue: Queue,
-    ids: list[bytes],
-    number: int,
+    left: Mapping[bytes, object],
     doing: str = "",
-    items_max: int = BATCH_PLACES,
     *,
-    in_order: bool = False,
-) -> Iterator[Located]:
-    """The calls of a round for some IDs; the first round has number 0."""
-    if doing:
-        queue.progress.begin(doing, len(ids))
-    if number == _ROUNDS:
-        # They have moved all the time, which hardly ever happens.
-        return (Located.by_name([item_id], scan_max=LONGEST_LIST) for item_id in ids)
-    if number == 0 and len(ids) <= min(BATCH_WRITES, items_max):
-        scan_max = SCAN_BUDGET_ENTRIES if len(ids) <= FEW_IDS else SCANNED_MAX
-        return iter([Located.by_name(ids, scan_max=scan_max)])
-    return _seen_in_lists(queue, ids, doing, items_max, in_order=in_order)
-
-
-def _seen_in_lists(
-    queue: Queue, ids: Collection[bytes], doing: str, items_max: int, *, in_order: bool
-) -> Iterator[Located]:
-    """Look for IDs in both lists. Unless they are to stay in order, those in main come first, next
-    to be leased first; then those in processing, longest leased first."""
-    since_ms = queue.now_ms()
-    # An item that is returned while the lists are read must not seem to be in neither.
-    main, processing = lists = places_of(queue, ids, main_twice=True)
-    if doing:
-        queue.progress.begin(doing, len(ids))
-    lengths = queue.call_all([("LLEN", key) for key in (queue.keys.main, queue.keys.processing)])
-
-    def turn(item_id: bytes) -> tuple[int, int]:
-        if item_id in main:
-            return 0, main[item_id][0]
-        return (1, processing[item_id][0]) if item_id in processing else (2, 0)
-
-    def seen(item_id: bytes) -> str:
-        # Counted from the right end, places would change with every call that removes entries.
-        return ",".join(
-            f"{letter}{max(0, length - 1 - place)}"
-            for letter, length, found in zip("mp", lengths, lists, strict=True)
-            for place in found.get(item_id, ())
-        )
-
-    last = 0
-
-    def effort(item_id: bytes) -> int:
-        nonlocal last
-        result = 1
-        for length, found in zip(lengths, lists, strict=True):
-            for place in found.get(item_id, ()):
-                # Adjacent entries are read together.
-                result += min(place, length - place) // _SEEK_ENTRIES + (abs(place - last) > 1)
-                last = place
-        return result
-
-    ordered = ids if in_order else sorted(ids, key=turn)
-    for batch in in_batches(ordered, items_max=items_max, size_max=items_max, size_of=effort):
-        yield Located.at_places(batch, list(map(seen, batch)), since_ms)
-
-
-def ways_to_find(queue: Queue, ids: list[bytes]) -> Iterator[Located]:
-    """Calls to try one after the other until a script finds some IDs, which are few."""
+    items_max: int = BATCH_PLACES,
+    in_order: bool = True,
+    seen: Seen | None = None,
+) -> Iterator[Iterator[Located]]:
+    """Calls for the IDs that are left, again and again until the caller has removed all of them."""
     for number in range(_ROUNDS + 1):
-        yield from _calls(queue, ids, number, in_order=True)
+        if not left:
+            return
+        ids = list(left)
+        if doing:
+            queue.progress.begin(doing, len(ids))
+        if number == _ROUNDS:
+            # They have moved all the time, which hardly ever happens.
+            yield (Located.by_name([item_id], scan_max=LONGEST_LIST) for item_id in ids)
+        elif number == 0 and seen is None and len(ids) <= min(BATCH_WRITES, items_max):
+            scan_max = SCAN_BUDGET_ENTRIES if len(ids) <= FEW_IDS else SCANNED_MAX
+            yield iter([Located.by_name(ids, scan_max=scan_max)])
+        else:
+            if seen is None:
+                since_ms = queue.now_ms()
+                # An item that is returned while the lists are read must not seem to be in neither.
+                places = places_of(queue, ids, main_twice=True)
+                lists = queue.keys.main, queue.keys.processing
+                seen = Seen(places, queue.call_all([("LLEN", key) for key in lists]), since_ms)
+                if doing:
+                    queue.progress.begin(doing, len(ids))
+            yield seen.calls(ids, items_max, in_order=in_order)
+            seen = None
 
 
 def unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
@@ -212,18 +221,18 @@ def unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
 
 
 def read_items(
-    queue: Queue, ids: Collection[bytes], skipped: Skipped
+    queue: Queue, ids: Iterable[bytes], skipped: Skipped
 ) -> Iterator[list[ItemSnapshot]]:
     """Read items wherever they are, each list at one instant; in their order if there are few."""
-    left = list(dict.fromkeys(ids))
-    for number in range(_ROUNDS + 1):
-        if not left:
-            break
+    left = dict.fromkeys(ids)
+    for calls in rounds(queue, left, in_order=False):
         skipped.elsewhere = []
-        for _, items in read_snapshots(queue, _calls(queue, left, number), skipped):
+        for _, items in read_snapshots(queue, calls, skipped):
             if items:
                 yield items
-        left, skipped.elsewhere = skipped.elsewhere, []
+        left.clear()
+        left.update(dict.fromkeys(skipped.elsewhere))
+    skipped.elsewhere = []
 
 
 # Calls whose items are written at once, and which are then sent together.

@@ -16,9 +16,9 @@ from rwq_cli.core.inspect.cursor import (
     read_first_pages,
 )
 from rwq_cli.core.inspect.keyspace import ids_of, names_of_unlisted, nested_names
-from rwq_cli.core.inspect.lookup import places_of
+from rwq_cli.core.inspect.lookup import Places, places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
-from rwq_cli.core.items.bulk import Journal, by_script, in_rounds, saving, unlisted
+from rwq_cli.core.items.bulk import Journal, Seen, by_script, in_rounds, saving, unlisted
 from rwq_cli.core.items.complete import REMOVE_ARGS
 from rwq_cli.core.items.repairs import prune
 from rwq_cli.core.items.results import delete_results
@@ -122,8 +122,8 @@ def _purged(
         return [item_id for item_id in wanted if item_id not in listed]
 
     def acted_on() -> Iterator[OutcomeBatch]:
-        for block in in_batches(list(_listed(queue)), items_max=BLOCK_IDS):
-            yield from in_rounds(queue, act, block, "removing")
+        for ids, seen in _walk(queue):
+            yield from in_rounds(queue, act, ids, "removing", seen=seen)
         queue.progress.begin("looking for items in no list")
         if left := in_no_list(own.items):
             queue.clock.sleep(grace_s)
@@ -133,9 +133,9 @@ def _purged(
     queue.progress.begin("reading the lists", lengths_of(queue, *lists))
     with Acknowledged() as acknowledged:
         for batch in acted_on():
-            # A ghost is not an item.
+            # A ghost is not an item; and one may be in several blocks.
             shown = batch.ids_with(Status.REMOVED, Status.CHANGED, Status.WRONG_TYPE)
-            batch = batch.only(set(shown))
+            batch = batch.only(set(shown) - wrong - gone)
             removed = batch.ids_with(Status.REMOVED)
             wrong.update(batch.ids_with(Status.WRONG_TYPE))
             gone.update(removed if dry_run else ())
@@ -151,25 +151,32 @@ def _purged(
             _remove_leftovers(queue, own)
 
 
-def _listed(queue: Queue) -> _Ids:
-    """What is in a list or sorted set now, also without data: next or longest leased first."""
-    keys, found = queue.keys, _Ids()
-    newest = queue.call("LINDEX", keys.main, 0)
-    if newest and queue.call("LPOS", keys.main, newest, "RANK", 2) is not None:
-        # It is there twice: its older entry must not end the walk.
-        newest = None
-    main, processing = ListCursor(queue, keys.main), ListCursor(queue, keys.processing)
+def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
+    """What is in a list or sorted set now, also without data, in blocks: next or longest leased
+    first. All of them are read before the first block."""
+    keys = queue.keys
+    lists = keys.main, keys.processing
+    # What is to the left of the newest entry was pushed since.
+    newest, (seconds, _) = queue.call_all([("LINDEX", keys.main, 0), ("TIME",)])
+    cursors = [ListCursor(queue, key) for key in lists]
     zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]
-    read_first_pages(queue, main, processing, *zsets)
-    for page in main:
+    read_first_pages(queue, *cursors, *zsets)
+    main, processing = ([(each.offset, page) for page in each] for each in cursors)
+    lengths = queue.call_all([("LLEN", key) for key in lists])
+    for at, (offset, page) in reversed(list(enumerate(main))):
         if newest in page:
-            # What follows was pushed since.
-            found.update(dict.fromkeys(page[: page.index(newest) + 1]))
+            main[at:] = [(offset, page[: len(page) - page[::-1].index(newest)])]
             break
-        found.update(dict.fromkeys(page))
-    found.update((item_id, None) for page in processing for item_id in page)
-    found.update((item_id, None) for entries in zsets for page in entries for item_id in page)
-    return found
+    pages = [*((0, *each) for each in main), *((1, *each) for each in processing)]
+    pages += ((2, 0, page) for each in zsets for page in each)
+    for block in in_batches(pages, size_max=BLOCK_IDS, size_of=lambda each: len(each[2])):
+        ids: dict[bytes, None] = {}
+        found: tuple[dict[bytes, list[int]], dict[bytes, list[int]]] = {}, {}
+        for which, offset, page in block:
+            ids.update(dict.fromkeys(page))
+            for place, item_id in enumerate(page if which < len(found) else (), offset):
+                found[which].setdefault(item_id, []).append(place)
+        yield list(ids), Seen(Places(*found), lengths, int(seconds) * 1000)
 
 
 def _remove_results(

@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from hashlib import sha1, sha256
 from itertools import chain, groupby
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Acknowledged, Flush, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Acknowledged, Flush
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.lookup import Places
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.bulk import Journal, read_items, recorded, ways_to_find
+from rwq_cli.core.items.bulk import Journal, Seen, in_rounds, read_items, recorded
 from rwq_cli.core.items.results import ResultTally, result_args, save_replaced
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
@@ -27,6 +29,7 @@ _REPLACE_ITEMS = 80 * RESTORE_ITEMS
 # What may be replaced, besides a SHA-1: nothing; or nothing, and the item must exist. A SHA-1 after
 # the last of these is of an item that keeps its place.
 _NEVER, _OTHER, _IN_PLACE = "-", "other", "="
+_NOWHERE = Located.by_name(())
 
 
 class OnConflict(StrEnum):
@@ -92,14 +95,13 @@ def restore(
 
 def restore_args(
     on_conflict: OnConflict,
-    *,
     marks: bytes = b"",
+    *,
     front: bool = False,
-    located: Located | None = None,
+    located: Located = _NOWHERE,
 ) -> dict[str, Any]:
     """The arguments of `lua/ops/restore.lua`, with the items that may be moved."""
-    args = (located or Located.by_name(())).args()
-    return {**args, "marks": marks, "on_conflict": on_conflict.value, "front": front}
+    return {**located.args(), "marks": marks, "on_conflict": on_conflict.value, "front": front}
 
 
 def item_args(number: int, item: ItemSnapshot, *, replaceable: str = "") -> tuple[object, ...]:
@@ -170,83 +172,68 @@ class _Restore:
                     continue
                 self._queue.progress.begin("restoring")
                 replaced = chain.from_iterable(map(self._replace, filter(None, batches)))
-                for outcomes in replaced if self._replaces else self._run(batches):
+                plain = self._run((batch, _NOWHERE) for batch in batches)
+                for outcomes in replaced if self._replaces else plain:
                     acknowledged.add(len(outcomes))
                     self._queue.progress.advance(len(outcomes))
                     yield outcomes
 
     def _run(
         self,
-        batches: Iterable[Sequence[Line]],
+        batches: Iterable[tuple[Sequence[Line], Located]],
         replaceable: Mapping[bytes, str] = MappingProxyType({}),
     ) -> Iterator[OutcomeBatch]:
         """Restore batches of lines; an empty one is a pause of the source."""
-        calls = ((each, self._words(each, replaceable)) if each else None for each in batches)
-        for batch, reply in self._queue.run_each("restore", calls, dry_run=self._dry_run):
-            if reply is REFUSED:
-                self._acknowledged.skip(len(batch))
-            else:
-                yield self._outcomes(batch, reply)
 
-    def _words(
-        self,
-        lines: Sequence[Line],
-        replaceable: Mapping[bytes, str],
-        located: Located | None = None,
-    ) -> list[object]:
-        rest: list[object] = []
-        for number, entry, _ in lines:
-            rest += item_args(number, _item(entry), replaceable=replaceable.get(entry.item_id, ""))
-        conflict, marks, front = self._on_conflict, self._marks, self._front
-        named = restore_args(conflict, marks=marks, front=front, located=located)
-        return script_words("restore", rest, **named)
+        def words(lines: Sequence[Line], located: Located) -> Sequence[object]:
+            args = restore_args(self._on_conflict, self._marks, front=self._front, located=located)
+            rest: list[object] = []
+            for number, entry, _ in lines:
+                item_id = entry.item_id
+                rest += item_args(number, _item(entry), replaceable=replaceable.get(item_id, ""))
+            return script_words("restore", rest, **args)
+
+        calls = ((lines, words(lines, found)) if lines else None for lines, found in batches)
+        for lines, reply in self._queue.run_each("restore", calls, dry_run=self._dry_run):
+            if reply is REFUSED:
+                self._acknowledged.skip(len(lines))
+            else:
+                yield self._outcomes(lines, reply)
 
     def _replace(self, lines: Sequence[Line]) -> Iterator[OutcomeBatch]:
         """Restore lines, and replace only items that were read, and are in any journal."""
         by_id = {line.entry.item_id: line for line in lines}
-        parts = list(_parts(lines))
-        if self._dry_run and lines[0].replaced_by is None:
-            yield from self._run(parts)
-            return
-        replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
+        replaceable: dict[bytes, str] = {}
         saved: list[bytes] = []
         moved: set[bytes] = set()
-        # Reading items reads the lists: usually, none exists.
-        for read in read_items(self._queue, existing(self._queue, by_id), Skipped()):
-            items = [item for item in read if item.data != _item(by_id[item.item_id].entry).data]
-            entries = [_item(by_id[item.item_id].entry) for item in items]
-            if items and self._journal is not None:
-                self._journal.write(items, [sha256(each.data).hexdigest() for each in entries])
-            saved += [item.item_id for item in items]
-            for item, entry in zip(items, entries, strict=True):
-                if by_id[item.item_id].replaced_by in (None, sha256(item.data).hexdigest()):
-                    digest = sha1(item.data, usedforsecurity=False).hexdigest()
-                    stays = _stays(item, entry)
-                    replaceable[item.item_id] = _IN_PLACE + digest if stays else digest
-                    moved.update(() if stays else (item.item_id,))
-        act = self._run(parts, replaceable) if not moved else self._move(parts, replaceable, moved)
-        yield from recorded(self._queue, self._journal, saved, act, Status.REPLACED)
+        if not self._dry_run or lines[0].replaced_by is not None:
+            replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
+            # Reading items reads the lists: usually, none exists.
+            for read in read_items(self._queue, existing(self._queue, by_id), Skipped()):
+                items = [
+                    item for item in read if item.data != _item(by_id[item.item_id].entry).data
+                ]
+                entries = [_item(by_id[item.item_id].entry) for item in items]
+                if items and self._journal is not None:
+                    self._journal.write(items, [sha256(each.data).hexdigest() for each in entries])
+                saved += [item.item_id for item in items]
+                for item, entry in zip(items, entries, strict=True):
+                    if by_id[item.item_id].replaced_by in (None, sha256(item.data).hexdigest()):
+                        digest = sha1(item.data, usedforsecurity=False).hexdigest()
+                        stays = _stays(item, entry)
+                        replaceable[item.item_id] = _IN_PLACE + digest if stays else digest
+                        moved.update(() if stays else (item.item_id,))
 
-    def _move(
-        self, parts: Iterable[list[Line]], replaceable: Mapping[bytes, str], moved: set[bytes]
-    ) -> Iterator[OutcomeBatch]:
-        """Restore lines, looking for the items that leave their places until each is found."""
-        for part in parts:
-            left = {line.entry.item_id: line for line in part}
-            wanted = [item_id for item_id in left if item_id in moved]
-            for call in ways_to_find(self._queue, wanted) if wanted else (Located.by_name(()),):
-                now = call.only(left.keys())
-                later = moved.difference(now.ids)
-                lines = [line for item_id, line in left.items() if item_id not in later]
-                calls = [(lines, self._words(lines, replaceable, now))]
-                ((_, reply),) = self._queue.run_each("restore", calls, dry_run=self._dry_run)
-                known = self._outcomes(lines, reply).without(Status.ELSEWHERE)
-                for item_id in known.ids:
-                    del left[item_id]
-                if len(known):
-                    yield known
-                if not left:
-                    break
+        def act(calls: Iterable[Located], _: bool) -> Iterator[OutcomeBatch]:
+            # Only what leaves its place is looked for.
+            batches = (([by_id[i] for i in call.ids], call.only(moved)) for call in calls)
+            return self._run(batches, replaceable)
+
+        run = partial(in_rounds, items_max=RESTORE_ITEMS, in_order=True)
+        batches = run(
+            self._queue, act, by_id, seen=None if moved else Seen(Places({}, {}), (0, 0), 0)
+        )
+        yield from recorded(self._queue, self._journal, saved, batches, Status.REPLACED)
 
     def _restore_results(self, lines: Sequence[Line], tally: ResultTally) -> None:
         self._queue.progress.begin("restoring results")
@@ -298,10 +285,6 @@ def _stays(item: ItemSnapshot, entry: ItemSnapshot) -> bool:
 def _size(line: Line) -> int:
     entry = line.entry
     return (entry.result_bytes or 0) if isinstance(entry, Result) else len(entry.data)
-
-
-def _parts(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    return in_batches(lines, items_max=RESTORE_ITEMS, size_max=SNAPSHOT_BYTES, size_of=_size)
 
 
 def _batches(
