@@ -1,19 +1,19 @@
-"""Running the command of each job: what `WorkQueue.work` calls.
+"""Running the command of each job, in the thread that `WorkQueue.work` calls `run` in.
 
-The loop's thread starts processes. One more thread reads what they print, ends those whose time is
-over, and says how they ended. So neither the server nor a new process holds up the others.
+That thread starts the process, reads what it prints, ends it when its time is over, and says how it
+ended. Another one that ends it, or its lease, wakes that thread.
 """
 
 import os
+import select
 import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from selectors import EVENT_READ, DefaultSelector
+from threading import Thread
 
-from rwq_cli.core.errors import RwqError
-from rwq_cli.core.work.job import Finish, Job
+from rwq_cli.core.work.job import Job
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, PutBack
 from rwq_cli.output.escape import escaped
 from rwq_cli.work.invocations import Invocations
@@ -35,10 +35,28 @@ _LOOK_S, _GONE_S = 0.5, 0.05
 _UNREAD_MAX_BYTES = 1 << 20
 
 
-class Commands:
-    """Runs the commands of a worker; any thread may end them.
+class Slot:
+    """What the thread polls in which a command runs, and how others wake it."""
 
-    `may_begin` says whether one may begin, and `end_with` ends the worker when all have ended.
+    def __init__(self) -> None:
+        self.poller = select.poll()
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self.poller.register(self._reader, select.POLLIN)
+
+    def wake(self) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._writer, b"x")
+
+    def note_wake(self) -> None:
+        os.read(self._reader, 4096)
+
+
+class Commands:
+    """Runs the commands of a worker, each in the thread of its slot; any thread may end them.
+
+    `may_begin` says whether one may begin, `began` is told of it, and `end_with` ends the worker
+    when all have ended.
     """
 
     def __init__(
@@ -48,37 +66,29 @@ class Commands:
         limits: Limits,
         notes: Notes,
         may_begin: Callable[[], bool],
-        end_with: Callable[[RwqError], object],
+        began: Callable[[Run], object],
+        end_with: Callable[[BaseException], object],
     ) -> None:
-        self._invocations, self._outputs, self._limits = invocations, outputs, limits
-        self._notes, self._may_begin, self._end_with = notes, may_begin, end_with
-        self._runs: dict[int, Run] = {}
-        # The slots in which one runs or is being started.
-        self._slots: set[int] = set()
-        self.passage = Passage(self._wake)
+        self._invocations, self._limits, self._notes = invocations, limits, notes
+        self._may_begin, self._began, self._end_with = may_begin, began, end_with
+        # By slot: what is polled there, and what runs; None while it is being started.
+        self._slots: dict[int, Slot] = {}
+        self._runs: dict[int, Run | None] = {}
+        self.passage = Passage(self._wake_all)
         give = self.passage.give
         stdout = None if outputs.stdout is None else partial(give, outputs.stdout)
-        self._sinks = Outputs(stdout, partial(give, outputs.stderr))
-        # What is read when somebody has read what was printed before.
-        self._held: list[Stream] = []
-        # Whether a process is being started, and is not known yet.
-        self._is_starting = self._is_ended = self._is_closed = False
+        self._outputs = Outputs(stdout, partial(give, outputs.stderr))
+        self._is_ended = False
         # Since when the machine has had no room for a process.
         self._no_room_s: float | None = None
-        self._selector = DefaultSelector()
-        self._reader, self._writer = os.pipe()
-        os.set_blocking(self._writer, False)
-        self._selector.register(self._reader, EVENT_READ, self._note_wake)
-        # When it is looked at the times of all commands.
-        self._looks_s = 0.0
 
     @property
     def running(self) -> int:
-        return len(self._slots)
+        return len(self._runs)
 
     @property
     def runs(self) -> list[Run]:
-        return list(self._runs.values())
+        return [run for run in list(self._runs.values()) if run is not None]
 
     @property
     def is_full(self) -> bool:
@@ -88,71 +98,70 @@ class Commands:
         """End all commands, also those that are being started."""
         self._is_ended = True
         for run in self.runs:
-            self._end(run)
+            run.end()
+        self._wake_all()
 
     def kill_all(self) -> None:
         for run in self.runs:
             run.kill()
-
-    def close(self) -> None:
-        """Kill all commands, and read no more."""
-        self.kill_all()
-        self._is_closed = True
-        self._wake()
+        self._wake_all()
 
     def lose(self, job: Job) -> None:
         """End the command of a lost job, unless it has others that are not lost."""
         for run in self.runs:
             if job in run.jobs and all(each.loss is not None for each in run.jobs):
-                self._end(run)
+                run.end()
+                self._wake_all()
 
-    def _end(self, run: Run) -> None:
-        run.end()
-        self._wake()
+    def _wake_all(self) -> None:
+        for slot in list(self._slots.values()):
+            slot.wake()
 
     def reap_orphans(self) -> None:
         """As process 1: reap what commands have left running and what has ended since."""
         with suppress(ChildProcessError):
             while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                # In this order: one that has been started since then is in the first or the second.
-                if self._is_starting or found.si_pid in self._runs:
+                # One that has been started since then is among them.
+                if any(run is None or run.pid == found.si_pid for run in list(self._runs.values())):
                     return
                 os.waitpid(found.si_pid, os.WNOHANG)
 
-    # The thread of the loop.
+    def run(self, jobs: Sequence[Job]) -> JobEnd:
+        """Run the command for some jobs of one queue; returns what becomes of them."""
+        number = jobs[0].slot
+        try:
+            return self._run(jobs, number) if self._may_begin() else _unused(jobs)
+        except BaseException as error:
+            # Nobody expects one; the commands are not left alone.
+            self._end_with(error)
+            self.end_all()
+            if run := self._runs.get(number):
+                run.kill()
+            return PutBack(front=True)
+        finally:
+            self._runs.pop(number, None)
 
-    def start(self, jobs: Sequence[Job], finish: Finish) -> Run | None:
-        if not self._may_begin():
-            finish(_unused(jobs))
-            return None
+    def _run(self, jobs: Sequence[Job], number: int) -> JobEnd:
+        slot = self._slots.get(number) or self._slots.setdefault(number, Slot())
         invocation = None
         try:
             invocation = self._invocations.of(jobs)
-            self._is_starting = True
-            self._slots.add(jobs[0].slot)
-            run = Run(jobs, finish, invocation, self._sinks, self._limits)
+            self._runs[number] = None
+            run = Run(jobs, invocation, self._outputs, self._limits, slot.poller)
         except BaseException as error:
-            self._is_starting = False
-            self._slots.discard(jobs[0].slot)
             if invocation is not None and invocation.file is not None:
                 os.unlink(invocation.file)
             if not isinstance(error, BadArguments | CannotRun):
                 raise
-            finish(self._not_started(jobs, error))
-            return None
-        self._no_room_s = None
-        # In this order: once its end can be seen, all of it is known.
-        for stream in run.streams:
-            self._selector.register(stream.fd, EVENT_READ, partial(self._read, stream))
-        self._runs[run.pid] = run
-        if run.pidfd is not None:
-            self._selector.register(run.pidfd, EVENT_READ, partial(self._note_exit, run))
-        self._is_starting = False
+            return self._not_started(jobs, error)
+        self._runs[number], self._no_room_s = run, None
+        self._began(run)
         if self._is_ended:
-            self._end(run)
-        elif run.due_s < self._looks_s:
-            self._wake()
-        return run
+            run.end()
+        self._follow(run, slot)
+        if left := run.reap():
+            Thread(target=self._read_on, args=(left,), name="rwq-left", daemon=True).start()
+        return self._judge(run)
 
     def _not_started(self, jobs: Sequence[Job], error: Exception) -> JobEnd:
         if isinstance(error, BadArguments):
@@ -160,95 +169,53 @@ class Commands:
         if isinstance(error, Exhausted) and not self._is_ended:
             # When a process has ended, there may be room.
             now_s = time.monotonic()
-            self._no_room_s = now_s if self._no_room_s is None or self._runs else self._no_room_s
+            self._no_room_s = now_s if self._no_room_s is None or self.runs else self._no_room_s
             if now_s - self._no_room_s < _ROOM_S:
                 return _unused(jobs)._replace(rest_s=_REST_S)
-        assert isinstance(error, CannotRun)
         self._end_with(error)
         return _unused(jobs)
 
-    # The thread that reads.
+    def _follow(self, run: Run, slot: Slot) -> None:
+        """Read what a command prints until it has ended; if it was ended, with its whole tree."""
+        wait_s = min(_LOOK_S, self._limits.max_time_s or _LOOK_S)
+        if run.pidfd is None:
+            wait_s = _GONE_S
+        looks_s = run.began_s + wait_s
+        while True:
+            if self.passage.is_stalled is not run.is_held:
+                run.hold(self.passage.is_stalled)
+            for fd, event in slot.poller.poll(wait_s * 1000):
+                if not run.note(fd, event):
+                    slot.note_wake()
+                    looks_s = 0.0
+            if run.has_exited and not run.is_ending:
+                return
+            now_s = time.monotonic()
+            if run.has_exited or now_s >= looks_s:
+                run.check()
+                if run.is_over:
+                    return
+                if not run.is_ending and run.is_newly_stopped():
+                    text = f"its command (process {run.pid}) is stopped"
+                    cure = f"kill -CONT {run.pid} lets it go on"
+                    self._notes.line(f"{escaped(run.jobs[0].item_id)}: {text}; {cure}")
+                often_s = _GONE_S if run.is_ending or run.pidfd is None else _LOOK_S
+                looks_s = min(now_s + often_s, run.due_s)
+            wait_s = max(0.0, looks_s - now_s)
 
-    def _wake(self) -> None:
-        with suppress(BlockingIOError):
-            os.write(self._writer, b"x")
-
-    def serve(self) -> None:
-        try:
-            while not self._is_closed:
-                self._look()
-        except BaseException:
-            self._is_ended = True
-            self.kill_all()
-            for run in self.runs:
-                run.finish(PutBack(front=True))
-            raise
-        finally:
-            self._selector.close()
-
-    def _look(self) -> None:
-        for key, _ in self._selector.select(max(0.0, self._looks_s - time.monotonic())):
-            key.data()
-        if time.monotonic() >= self._looks_s:
-            self._check_all()
-
-    def _note_wake(self) -> None:
-        os.read(self._reader, 4096)
-        self._looks_s = 0.0
-        held, self._held = self._held, []
-        for stream in held:
-            if not stream.has_ended:
-                self._selector.register(stream.fd, EVENT_READ, partial(self._read, stream))
-
-    def _note_exit(self, run: Run) -> None:
-        assert run.pidfd is not None
-        self._close(run.pidfd)
-        run.has_exited = True
-        if run.is_ending:
-            self._looks_s = 0.0
-        else:
-            self._settle(run)
-
-    def _read(self, stream: Stream) -> None:
-        if stream.has_ended:
-            return
-        if stream.is_passed_on and self.passage.is_stalled:
-            self._selector.unregister(stream.fd)
-            self._held.append(stream)
-        else:
-            stream.read()
-            if stream.has_ended:
-                self._close(stream.fd)
-
-    def _close(self, fd: int) -> None:
-        # What is held is not registered.
-        with suppress(KeyError):
-            self._selector.unregister(fd)
-        os.close(fd)
-
-    def _check_all(self) -> None:
-        for run in self.runs:
-            run.check()
-            if run.is_over:
-                self._settle(run)
-            elif not run.is_ending and run.is_newly_stopped():
-                text = f"its command (process {run.pid}) is stopped"
-                cure = f"kill -CONT {run.pid} lets it go on"
-                self._notes.line(f"{escaped(run.jobs[0].item_id)}: {text}; {cure}")
-        now_s = time.monotonic()
-        is_ending = any(run.is_ending or run.pidfd is None for run in self.runs)
-        often_s = _GONE_S if is_ending else _LOOK_S
-        self._looks_s = min((now_s + often_s, *(run.due_s for run in self.runs)))
-
-    def _settle(self, run: Run) -> None:
-        """Say how a command has ended; what it has left running may go on writing."""
-        run.reap()
-        for stream in run.streams:
-            if stream.has_ended:
-                self._close(stream.fd)
-        del self._runs[run.pid]
-        self._slots.discard(run.jobs[0].slot)
-        run.finish(self._judge(run))
+    def _read_on(self, streams: Sequence[Stream]) -> None:
+        """Pass on what is still printed by what a command has left running."""
+        poller = select.poll()
+        by_fd = {stream.fd: stream for stream in streams}
+        for fd in by_fd:
+            poller.register(fd, select.POLLIN)
+        while by_fd:
+            for fd, _ in poller.poll():
+                self.passage.wait_for_reader()
+                by_fd[fd].read()
+                if by_fd[fd].has_ended:
+                    poller.unregister(fd)
+                    by_fd.pop(fd).close()
 
     def _judge(self, run: Run) -> JobEnd:
         # What has arrived by now is followed before another item is taken.

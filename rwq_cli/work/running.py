@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
+from select import POLLIN, poll
 from threading import Condition, Lock
 from typing import NamedTuple
 
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
-from rwq_cli.core.work.job import Finish, Job
+from rwq_cli.core.work.job import Job
 from rwq_cli.processes import DeathWatch, processes_of
 from rwq_cli.work.invocations import MARK
 from rwq_cli.work.programs import Invocation, start
@@ -58,8 +59,11 @@ class Stream:
         self.kept, self._rest = bytearray(), b""
         self.is_cut = self.has_ended = False
 
+    def close(self) -> None:
+        os.close(self.fd)
+
     def read(self) -> None:
-        data = b"" if self.has_ended else os.read(self.fd, _READ_BYTES)
+        data = os.read(self.fd, _READ_BYTES)
         self.has_ended = not data
         if self._sink is None:
             room = RESULT_BYTES_MAX - len(self.kept)
@@ -105,6 +109,11 @@ class Passage:
         # called.
         self.is_stalled = False
 
+    def wait_for_reader(self) -> None:
+        """Wait until what was given has been written, unless no reader stalls."""
+        with self._turn:
+            self._turn.wait_for(lambda: not self.is_stalled)
+
     def give(self, write: Sink, data: bytes) -> None:
         """It is written when this returns, unless the reader stalls."""
         with self._turn:
@@ -139,23 +148,28 @@ class Run:
     def __init__(
         self,
         jobs: Sequence[Job],
-        finish: Finish,
         invocation: Invocation,
         outputs: Outputs,
         limits: Limits,
+        poller: poll,
     ) -> None:
-        self.jobs, self.finish = jobs, finish
+        self.jobs = jobs
         self._file = invocation.file
         # Its processes are known by this, for no other command has the same.
         self._mark = MARK + b"=" + invocation.variables[MARK]
-        self._began_s = time.monotonic()
+        self.began_s = time.monotonic()
         # While the ends that it writes to are open here, too, its streams do not end: that it has
         # ended is seen once, and not bit by bit.
         self.pid, readers, self._writers = start(invocation)
-        self.streams = self.stdout, self.stderr = [*map(Stream, readers, outputs)]
+        self.stdout, self.stderr = Stream(readers[0], outputs[0]), Stream(readers[1], outputs[1])
+        # What is read now; and whether what is passed on is not, because nobody reads it.
+        self._poller, self.is_held = poller, False
+        self._streams = {readers[0]: self.stdout, readers[1]: self.stderr}
+        for fd in readers:
+            poller.register(fd, POLLIN)
         self._kill_after_s, self.run_s = limits.kill_after_s, 0.0
         # When its time is over, or it is to be killed.
-        self.due_s = self._began_s + (limits.max_time_s or inf)
+        self.due_s = self.began_s + (limits.max_time_s or inf)
         # Whether the worker ends it, and because its time was over.
         self.is_ending = self.has_timed_out = False
         self.code: int | None = None
@@ -167,6 +181,36 @@ class Run:
             # Without it, the end of the command is seen a moment later.
             with suppress(OSError):
                 self.pidfd = os.pidfd_open(self.pid)
+                poller.register(self.pidfd, POLLIN)
+
+    def note(self, fd: int, event: int) -> bool:
+        """Follow an event of the poller; False if it is of none of the command's descriptors."""
+        if fd == self.pidfd:
+            self.has_exited = True
+            self._poller.unregister(fd)
+            return True
+        stream = self._streams.get(fd)
+        if stream is None:
+            return False
+        if event & POLLIN:
+            stream.read()
+        else:
+            stream.has_ended = True
+        if stream.has_ended:
+            self._poller.unregister(fd)
+            del self._streams[fd]
+            stream.close()
+        return True
+
+    def hold(self, is_held: bool) -> None:
+        """Do not read what is passed on, for now; or read it again."""
+        self.is_held = is_held
+        for fd, stream in self._streams.items():
+            if stream.is_passed_on:
+                if is_held:
+                    self._poller.unregister(fd)
+                else:
+                    self._poller.register(fd, POLLIN)
 
     @property
     def is_over(self) -> bool:
@@ -195,17 +239,22 @@ class Run:
         else:
             self.has_timed_out = self.end()
 
-    def reap(self) -> None:
+    def reap(self) -> Sequence[Stream]:
+        """Read what is left; returns what the processes that it has left may go on writing to."""
         self._wait_for(0)
-        self.run_s = time.monotonic() - self._began_s
+        self.run_s = time.monotonic() - self.began_s
+        if self.pidfd is not None:
+            os.close(self.pidfd)
         for fd in self._writers:
             os.close(fd)
-        for stream in self.streams:
-            # What it has started may go on writing.
-            os.set_blocking(stream.fd, False)
-            with suppress(BlockingIOError):
-                for _ in range(_DRAIN_READS):
-                    stream.read()
+        if self.is_held:
+            self.hold(False)
+        for _ in range(_DRAIN_READS):
+            # It was woken, perhaps.
+            if not self._streams or not any(self.note(*each) for each in self._poller.poll(0)):
+                break
+        for fd in self._streams:
+            self._poller.unregister(fd)
         # rwq may say something next, on a line of its own.
         self.stderr.flush(b"\n")
         self.stdout.flush()
@@ -213,6 +262,7 @@ class Run:
             # The command may have removed it.
             with suppress(OSError):
                 os.unlink(self._file)
+        return list(self._streams.values())
 
     def _wait_for(self, flags: int) -> bool:
         """Wait for its process; returns whether it has ended, and `code` is known."""

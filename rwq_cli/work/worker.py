@@ -26,8 +26,8 @@ from rwq_cli.core.work.control import (
     WorkSummary,
 )
 from rwq_cli.core.work.held import taken_from
-from rwq_cli.core.work.job import Ended, Finish, Job, Starter
-from rwq_cli.core.work.policy import Fate
+from rwq_cli.core.work.job import Ended, Job
+from rwq_cli.core.work.policy import Fate, JobEnd
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.service.rounds import jittered
@@ -84,7 +84,8 @@ class Worker:
         # That nobody has read.
         self._events: deque[Event] = deque()
         self._commands = Commands(
-            invocations, outputs, limits, notes, self._may_begin, self._end_with
+            *(invocations, outputs, limits, notes),
+            *(self._may_begin, self._began, self._end_with),
         )
         # The command of each job that is not settled.
         self._run_of: dict[Job, Run] = {}
@@ -110,14 +111,13 @@ class Worker:
         try:
             with handled_signals(lambda number: self._guard(self._handle, number)) as self._look:
                 loop = self._in_thread("work", self._run_loop)
-                self._in_thread("commands", self._commands.serve)
                 self._in_thread("output", self._commands.passage.serve)
                 for chore in self._chores:
                     self._in_thread("chore", self._repeat, *chore)
                 yield from self._report(loop)
         finally:
             self._ended.set()
-            self._commands.close()
+            self._commands.kill_all()
             self._notes.hide()
             watch.close()
         if self._failure is not None:
@@ -197,7 +197,7 @@ class Worker:
 
     def _run_loop(self) -> None:
         try:
-            self._summary = self._work(Starter(self._begin), stop=self._stop, on_event=self._note)
+            self._summary = self._work(self._run, stop=self._stop, on_event=self._note)
         except BaseException as error:
             self._failure = self._failure or error
         self._has_left = True
@@ -296,12 +296,13 @@ class Worker:
         self._look()
         return self._stage is _Stage.WORKING
 
-    def _begin(self, jobs: Sequence[Job], finish: Finish) -> None:
-        if run := self._commands.start(jobs, finish):
-            # This thread also hears of their ends.
-            self._run_of.update(dict.fromkeys(jobs, run))
-            if self._yields_starts:
-                self._events.extend(start_event(job, run) for job in jobs)
+    def _run(self, jobs: Job | Sequence[Job]) -> JobEnd:
+        return self._commands.run([jobs] if isinstance(jobs, Job) else jobs)
+
+    def _began(self, run: Run) -> None:
+        self._run_of.update(dict.fromkeys(run.jobs, run))
+        if self._yields_starts:
+            self._events.extend(start_event(job, run) for job in run.jobs)
 
     def _note(self, event: WorkEvent) -> None:
         if isinstance(event, Ended):

@@ -1,10 +1,11 @@
 """The worker: what `WorkQueue.work` does. One job's way through these modules:
 
-1. `loop` has one thread that wants work; `session.exchange` leases items for all functions that
-   are free: `job.Job`s, under a holder that no other call has used. `idle` waits if there are none.
-2. The handlers run: in that thread, in others, or as a `Starter` has them run. Every third of a
-   lease, another thread calls `session.renew`, which pushes the end of every lease forward, in the
-   step that checks that it still has the job's holder.
+1. `loop` has as many threads as functions run at once. One that has nothing to run leads, if no
+   other does: `session.exchange` leases items for all that are free: `job.Job`s, under a holder
+   that no other call has used. `idle` waits if there are none.
+2. The handlers run in those threads. Every third of a lease, another thread calls `session.renew`,
+   which pushes the end of every lease forward, in the step that checks that it still has the job's
+   holder.
 3. Handlers return. `policy` says what that means for the items, and the next `exchange` sends it
    (`held`) together with the call that leases the next items; one plain completion is a part of
    that call. Scripts act only while the lease has the job's holder, so a job that was lost ends

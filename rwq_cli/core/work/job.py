@@ -109,18 +109,4 @@ class ExchangeResult(NamedTuple):
 
 
 Value = JobEnd | bytes | None
-Finish = Callable[[Value], None]
-
-
-class Starter:
-    """In place of a function: it begins the work on some jobs, and returns.
-
-    `start` gets the jobs, more than one only with `batch`, and a function that is to be called
-    once, by any thread, with what became of them: what the function would have returned.
-    """
-
-    def __init__(self, start: Callable[[list[Job], Finish], object]) -> None:
-        self.start = start
-
-
-Handler = Callable[[Job], Value] | Callable[[list[Job]], Value] | Starter
+Handler = Callable[[Job], Value] | Callable[[list[Job]], Value]

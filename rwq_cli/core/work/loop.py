@@ -1,7 +1,8 @@
-"""The loop of a worker: one thread takes items, has them run, and ends them.
+"""The loop of a worker: each thread runs functions, and leads whenever it has nothing to run.
 
-What has ended goes to the server with the call that takes the next items. One more thread renews
-the leases. Whatever fails in one of them ends the worker.
+One leads at a time: it ends what has ended, with the call that takes the next items, of which it
+then runs the first. The others wait for their turn, so no item waits for a thread to be told.
+One more thread renews the leases. Whatever fails in one of them ends the worker.
 """
 
 import time
@@ -9,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
-from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any
 
@@ -27,7 +27,7 @@ from rwq_cli.core.work.control import (
     WorkSummary,
 )
 from rwq_cli.core.work.held import taken_from
-from rwq_cli.core.work.job import ExchangeResult, Finish, Handler, Job, Starter, Value
+from rwq_cli.core.work.job import ExchangeResult, Handler, Job
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, OnFail, PutBack
 
 # The pause after a call that failed.
@@ -37,8 +37,9 @@ _IDLE_S = 60.0
 # How long the calling thread may take to notice a signal that came at a bad moment, and how late
 # leases are renewed after the machine or this process was frozen.
 _LOOK_S = 1.0
-# How often it is seen whether a worker that has failed still runs something.
-_FAILED_LOOK_S = 0.05
+# How often it is seen whether a worker that has failed still runs something; and how long its last
+# call waits for one that hangs.
+_FAILED_LOOK_S, _LAST_CALL_S = 0.05, 1.0
 # How long nothing is taken in place of an item that was released: it may be the only one, and fail
 # at once again.
 _REST_S = 1.0
@@ -67,12 +68,14 @@ class Worker:
         # The slots that are free, and those that rest, and until when. All others run.
         self._free = deque(range(concurrency))
         self._resting: deque[tuple[float, int]] = deque()
+        # What was taken, and is to be run by whoever has nothing to run.
+        self._taken: deque[tuple[int, list[Job]]] = deque()
         # The jobs that have ended since the last exchange.
         self._ends: deque[tuple[Job, JobEnd]] = deque()
-        # Whether a thread in which jobs have ended is to wake this one.
-        self._is_waiting = False
-        # What is to be called in threads; None ends one.
-        self._calls: SimpleQueue[tuple[list[Job], Finish] | None] = SimpleQueue()
+        # Held by the thread that leads; whether those in which jobs have ended are to wake it; and
+        # whether nobody is to lead any more.
+        self._turn = Lock()
+        self._is_waiting = self._is_over = False
         self._failure: BaseException | None = None
         # Whether the server has answered, and since when it does not; for both threads.
         self._has_contact = False
@@ -85,32 +88,57 @@ class Worker:
         renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
         try:
             renewer.start()
-            self._run(self._handler if isinstance(self._handler, Starter) else self._functions())
+            if self._concurrency == 1:
+                self._serve()
+            else:
+                self._serve_in_threads()
             if self._failure is not None:
                 raise self._failure
         except BaseException:
             running = [(job, PutBack(front=True)) for job in self.session.held.running]
-            self._record(self.session.exchange([*taken_from(self._ends), *running]))
+            # Unless a call hangs, which is the last one then.
+            if self._turn.acquire(timeout=_LAST_CALL_S):
+                try:
+                    self._record(self.session.exchange([*taken_from(self._ends), *running]))
+                finally:
+                    self._turn.release()
             for ended in self.session.held.abandon():
                 self._tell(ended)
             raise
         finally:
             self._stop.sessions.remove(self.session)
             self._has_ended.set()
-            for _ in range(self._concurrency):
-                self._calls.put(None)
             if renewer.ident is not None:
                 renewer.join()
         return self._conditions.summary()
 
-    def _run(self, starter: Starter) -> None:
+    def _serve_in_threads(self) -> None:
+        threads = [
+            Thread(target=self._serve, name=f"rwq-work-{number + 1}", daemon=True)
+            for number in range(self._concurrency)
+        ]
         try:
-            self._work(starter)
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(_LOOK_S)
         except BaseException as error:
             self._fail(error)
-            while self._is_busy:
+            while self._is_busy and any(thread.is_alive() for thread in threads):
                 time.sleep(_FAILED_LOOK_S)
             raise
+        finally:
+            self._is_over = True
+
+    def _serve(self) -> None:
+        """Run functions and lead, in turn, until the worker ends."""
+        try:
+            while given := self._next():
+                self._call(*given)
+        except BaseException as error:
+            self._is_over = True
+            self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error
@@ -120,30 +148,79 @@ class Worker:
         with suppress(Exception):
             self._tell(Failed(error))
 
-    # Taking, running and ending items.
+    # Running functions.
 
-    def _work(self, starter: Starter) -> None:
-        while True:
-            while self._resting and self._resting[0][0] <= time.monotonic():
-                self._free.append(self._resting.popleft()[1])
-            is_paused = self._stop.is_paused
-            take = 0
-            if not (self._is_ending() or is_paused):
-                take = self._conditions.reserve(len(self._free) * (self._batch or 1))
-            # Before the ends are taken, because what frees its slot has noted its end.
-            is_busy, ends = self._is_busy, taken_from(self._ends)
-            if ends or take or self.session.unsettled:
-                self._exchange(starter, ends, take)
-            elif is_busy or (not self._is_ending() and (is_paused or self._resting)):
-                self._wait_for_ends()
-                if is_paused:
-                    # Nobody has looked for work meanwhile.
-                    self._conditions.look_again()
+    def _call(self, slot: int, jobs: list[Job]) -> None:
+        end: JobEnd = PutBack(front=True)
+        try:
+            for job in jobs:
+                self._tell(Started(job))
+            end = self._end_of(jobs)
+        finally:
+            self._ends.extend([(job, end) for job in jobs])
+            # After that, because a worker with nothing to do ends.
+            if rest_s := max(self._rest_s(job, end) for job in jobs):
+                self._resting.append((time.monotonic() + rest_s, slot))
             else:
-                self._conditions.check()
-                return
+                self._free.append(slot)
+            if self._is_waiting:
+                self.session.waiter.wake()
 
-    def _exchange(self, starter: Starter, ends: Sequence[tuple[Job, JobEnd]], take: int) -> None:
+    def _end_of(self, jobs: list[Job]) -> JobEnd:
+        handler: Any = self._handler
+        try:
+            value = handler(jobs if self._batch else jobs[0])
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            return Failure(text.encode("utf-8", "backslashreplace"))
+        except BaseException as error:
+            self._fail(error)
+            return PutBack(front=True)
+        if isinstance(value, Done | Failure | PutBack | GiveUp):
+            return value
+        if value is None or isinstance(value, bytes):
+            return Done(value)
+        self._fail(TypeError(f"the handler returned a {type(value).__name__}"))
+        return PutBack(front=True)
+
+    def _rest_s(self, job: Job, end: JobEnd) -> float:
+        """How long nothing is taken in place of a job that ended so, seconds."""
+        if isinstance(end, PutBack):
+            return end.rest_s
+        policy = self.session.held.policy
+        is_released = isinstance(end, Failure) and policy.on_fail is OnFail.RELEASE
+        return _REST_S if is_released and policy.is_last(job.attempt) else 0.0
+
+    # Leading: taking and ending items.
+
+    def _next(self) -> tuple[int, list[Job]] | None:
+        """The jobs that a thread is to run next, and their slot; None once the worker ends."""
+        with self._turn:
+            while not (self._taken or self._is_over):
+                self._lead()
+            return None if self._is_over else self._taken.popleft()
+
+    def _lead(self) -> None:
+        while self._resting and self._resting[0][0] <= time.monotonic():
+            self._free.append(self._resting.popleft()[1])
+        is_paused = self._stop.is_paused
+        take = 0
+        if not (self._is_ending() or is_paused):
+            take = self._conditions.reserve(len(self._free) * (self._batch or 1))
+        # Before the ends are taken, because what frees its slot has noted its end.
+        is_busy, ends = self._is_busy, taken_from(self._ends)
+        if ends or take or self.session.unsettled:
+            self._exchange(ends, take)
+        elif is_busy or (not self._is_ending() and (is_paused or self._resting)):
+            self._wait_for_ends()
+            if is_paused:
+                # Nobody has looked for work meanwhile.
+                self._conditions.look_again()
+        else:
+            self._conditions.check()
+            self._is_over = True
+
+    def _exchange(self, ends: Sequence[tuple[Job, JobEnd]], take: int) -> None:
         sent_s = self._clock.monotonic()
         result = self.session.exchange(ends, take=take)
         if result.error is None:
@@ -158,7 +235,7 @@ class Worker:
                 self._renew_all()
             size = self._batch or 1
             for first in range(0, len(result.jobs), size):
-                self._begin(starter, [*result.jobs[first : first + size]])
+                self._begin([*result.jobs[first : first + size]])
         elif result.error is not None:
             # Unless another call has succeeded since.
             if self.session.error is not None:
@@ -167,72 +244,16 @@ class Worker:
         elif take and all(ended.end is not None for ended in result.ended):
             self._wait_for_work()
 
-    def _begin(self, starter: Starter, jobs: list[Job]) -> None:
+    def _begin(self, jobs: list[Job]) -> None:
         jobs_held = [job for job in jobs if job.loss is None]
         # What was settled with them may have ended the worker.
         if not jobs_held or self._is_ending():
             self._ends.extend((job, PutBack(front=True)) for job in jobs)
             return
         slot = self._free.popleft()
-
-        def finish(value: Value) -> None:
-            self._finish(slot, jobs, value)
-
-        try:
-            for job in jobs_held:
-                job.has_started, job.slot = True, slot
-                self._tell(Started(job))
-            starter.start(jobs_held, finish)
-        except BaseException:
-            finish(PutBack(front=True))
-            raise
-
-    def _finish(self, slot: int, jobs: Sequence[Job], value: Value) -> None:
-        end: Any = Done(value) if value is None or isinstance(value, bytes) else value
-        if not isinstance(end, Done | Failure | PutBack | GiveUp):
-            end = PutBack(front=True)
-            self._fail(TypeError(f"the handler returned a {type(value).__name__}"))
-        self._ends.extend((job, end) for job in jobs)
-        # After that, because a worker with nothing to do ends.
-        if rest_s := max(self._rest_s(job, end) for job in jobs):
-            self._resting.append((time.monotonic() + rest_s, slot))
-        else:
-            self._free.append(slot)
-        if self._is_waiting:
-            self.session.waiter.wake()
-
-    def _rest_s(self, job: Job, end: JobEnd) -> float:
-        """How long nothing is taken in place of a job that ended so, seconds."""
-        if isinstance(end, PutBack):
-            return end.rest_s
-        policy = self.session.held.policy
-        is_released = isinstance(end, Failure) and policy.on_fail is OnFail.RELEASE
-        return _REST_S if is_released and policy.is_last(job.attempt) else 0.0
-
-    def _functions(self) -> Starter:
-        """Calls the function: in this thread, or in threads if several are to run at once."""
-        handler: Any = self._handler
-
-        def call(jobs: list[Job], finish: Finish) -> None:
-            try:
-                value = handler(jobs if self._batch else jobs[0])
-            except Exception as error:
-                text = f"{type(error).__name__}: {error}"
-                value = Failure(text.encode("utf-8", "backslashreplace"))
-            except BaseException as error:
-                value = PutBack(front=True)
-                self._fail(error)
-            finish(value)
-
-        def serve() -> None:
-            while given := self._calls.get():
-                call(*given)
-
-        if self._concurrency == 1:
-            return Starter(call)
-        for number in range(self._concurrency):
-            Thread(target=serve, name=f"rwq-work-{number + 1}", daemon=True).start()
-        return Starter(lambda jobs, finish: self._calls.put((jobs, finish)))
+        for job in jobs_held:
+            job.has_started, job.slot = True, slot
+        self._taken.append((slot, jobs_held))
 
     @property
     def _is_busy(self) -> bool:
