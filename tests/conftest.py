@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from time import time, tzset
 from typing import Any, TypeVar
-from zlib import crc32
 
 import pytest
 import redis
@@ -79,16 +78,20 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mix the files, the same in all processes: some wait for most of their time, some compute.
+    """Leave out what is for CI, and run what shares a cluster or Sentinels in one process.
 
-    By folder, those that wait would come together and leave the machine idle.
+    That process alone starts them. pytest-randomly mixes the files, of which some wait for most of
+    their time and some compute.
     """
     if not (config.option.ci or config.option.long):
         named = {Path(word.partition("::")[0]).resolve() for word in config.args}
         left = [each for each in items if each.get_closest_marker("ci") and each.path not in named]
         config.hook.pytest_deselected(items=left)
         items[:] = [each for each in items if each not in left]
-    items.sort(key=lambda item: crc32(item.location[0].encode()))
+    for item in items:
+        for kind in ("cluster", "sentinels"):
+            if f"shared_{kind}" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(kind.removesuffix("s")))
 
 
 @pytest.fixture(scope="session")

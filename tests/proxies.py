@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redis.connection import Connection as TcpConnection, UnixDomainSocketConnection
 
 from tests.servers import HOST
 
@@ -88,53 +87,48 @@ class VirtualAddress:
         self._listener.close()
 
 
-class CountedSocket:
+class CountedSocket(socket.socket):
     """A client's socket that is cut after a number of bytes, as a line is that breaks.
 
     What was sent before the cut reaches the server, which may answer; the client sees the end.
     """
 
-    def __init__(self, inner: socket.socket, line: "Line") -> None:
-        self._inner = inner
-        self._line = line
-        self._is_cut = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+    line: "Line"
+    _is_cut = False
 
     def sendall(self, data: Any) -> None:
         if self._is_cut:
             raise BrokenPipeError(errno.EPIPE, "broken pipe")
-        self._line.before_send()
+        self.line.before_send()
         passed = self._passed("up", len(data))
-        self._inner.sendall(memoryview(data)[:passed])
+        super().sendall(memoryview(data)[:passed])
         if self._is_cut:
-            self._line.on_cut()
-            self._inner.shutdown(socket.SHUT_WR)
+            self.line.on_cut()
+            super().shutdown(socket.SHUT_WR)
 
     def recv(self, size: int, *flags: int) -> bytes:
         if self._is_cut:
             return b""
-        data = self._inner.recv(size, *flags)
+        data = super().recv(size, *flags)
         return data[: self._passed("down", len(data))]
 
     def recv_into(self, buffer: Any, size: int = 0, *flags: int) -> int:
         if self._is_cut:
             return 0
-        return self._passed("down", self._inner.recv_into(buffer, size, *flags))
+        return self._passed("down", super().recv_into(buffer, size, *flags))
 
     def shutdown(self, how: int) -> None:
         if not self._is_cut:
-            self._inner.shutdown(how)
+            super().shutdown(how)
 
     def close(self) -> None:
         if not self._is_cut:
-            self._inner.close()
+            super().close()
 
     def _passed(self, side: str, count: int) -> int:
-        passed, self._is_cut = self._line.pass_on(side, count)
+        passed, self._is_cut = self.line.pass_on(side, count)
         if self._is_cut and side == "down":
-            self._line.on_cut()
+            self.line.on_cut()
         return passed
 
     def drain(self) -> None:
@@ -142,11 +136,11 @@ class CountedSocket:
         if not self._is_cut:
             return
         with suppress(OSError):
-            self._inner.shutdown(socket.SHUT_WR)
-        self._inner.settimeout(30)
-        while self._inner.recv(1 << 16):
+            super().shutdown(socket.SHUT_WR)
+        super().settimeout(30)
+        while super().recv(1 << 16):
             pass
-        self._inner.close()
+        super().close()
 
 
 class Line:
@@ -182,16 +176,14 @@ class Line:
 
     def __enter__(self) -> "Line":
         self._patch = pytest.MonkeyPatch()
-        for kind in (UnixDomainSocketConnection, TcpConnection):
-            self._patch.setattr(kind, "_connect", self._counting(kind._connect))
+        self._patch.setattr(socket, "socket", self._counted)
         return self
 
-    def _counting(self, connect: Callable[[Any], socket.socket]) -> Callable[[Any], CountedSocket]:
-        def connect_here(connection: Any) -> CountedSocket:
-            self._sockets.append(CountedSocket(connect(connection), self))
-            return self._sockets[-1]
-
-        return connect_here
+    def _counted(self, *given: Any, **named: Any) -> CountedSocket:
+        counted = CountedSocket(*given, **named)
+        counted.line = self
+        self._sockets.append(counted)
+        return counted
 
     def __exit__(self, *_: object) -> None:
         self._patch.undo()

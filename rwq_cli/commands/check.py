@@ -30,7 +30,7 @@ from rwq_cli.views.monitoring import CHECK_FIELDS, nagios_line, nagios_lines, qu
 # Monitors end what takes 10 s, and then know nothing.
 ANSWERS_WITHIN_S = 9.0
 # The share of it for the password: what gives it must not use the time in which the server answers.
-_PASSWORD_SHARE = 0.8
+PASSWORD_SHARE = 0.8
 
 
 CheckFormat = StrEnum("CheckFormat", "NAGIOS PROMETHEUS")
@@ -133,7 +133,7 @@ def check(
     unread: dict[bytes, str] = {}
     seconds = ANSWERS_WITHIN_S if is_nagios and not deep else 0.0
     with _in_time(seconds):
-        with deadline(_PASSWORD_SHARE * seconds):
+        with deadline(PASSWORD_SHARE * seconds):
             opened = OpenQueues(settings, all_queues=all_queues, any_type=True).find()
         is_line, rest = is_nagios and opened.is_one, iter(opened.queues)
         for queue in rest:

@@ -87,8 +87,20 @@ PREPARED = {
     "rwq context show": "unset RWQ_URL",
     "rwq context use -": "rwq context use old",
 }
+
+
+def is_simple(line: str) -> bool:
+    """True for nothing at all, and for one run of rwq that needs no shell and starts nothing."""
+    is_run = line.startswith("rwq ") and not line.startswith("rwq work")
+    return not line or (is_run and not set(line) & set("|<>;&$"))
+
+
+# In CI also those that need a shell, and so several processes.
 EXAMPLES = [
-    example
+    pytest.param(
+        example,
+        marks=[] if is_simple(example) and is_simple(PREPARED.get(example, "")) else pytest.mark.ci,
+    )
     for command in ALL
     # Those of `top` are tested on a terminal.
     if command.path.split()[0] not in ("local", "demo", "completion", "top")
@@ -138,12 +150,6 @@ def test_every_example_works(
     else:
         result = world.shell(f"set -euo pipefail; {before or ':'}; {line}")
     assert (result.code, "error:" in result.notes) == (code, False), result.notes
-
-
-def is_simple(line: str) -> bool:
-    """True for nothing at all, and for one run of rwq that needs no shell and starts nothing."""
-    is_run = line.startswith("rwq ") and not line.startswith("rwq work")
-    return not line or (is_run and not set(line) & set("|<>;&$"))
 
 
 def test_every_command_is_listed_with_its_summary_on_40_lines(rwq: Rwq) -> None:

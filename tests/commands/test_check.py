@@ -145,7 +145,7 @@ def test_a_password_that_does_not_come_is_not_the_servers_fault(
 ) -> None:
     # The server's time ends in an hour: on a busy machine, too, the password's is over before.
     monkeypatch.setattr("rwq_cli.commands.check.ANSWERS_WITHIN_S", 3600.0)
-    monkeypatch.setattr("rwq_cli.commands.check._PASSWORD_SHARE", 1e-4)
+    monkeypatch.setattr("rwq_cli.commands.check.PASSWORD_SHARE", 1e-4)
     configure(rwq.home, '[contexts.a]\nurl = "redis://a"\npassword_command = "sleep 60"\n')
     result = rwq("check", "-c", "a")
     said = r"RWQ UNKNOWN - the password_command of context a did not end within 0\.\d+ s; "

@@ -11,24 +11,29 @@ HOSTS = "DOCS_HOSTS"
 HOSTNAME = "ops1"
 
 
+class AnySocket(socket.socket):
+    """Takes an option of TCP for granted where there is none."""
+
+    def setsockopt(self, level: int, *option: Any) -> None:
+        if self.family != socket.AF_UNIX or level != socket.IPPROTO_TCP:
+            super().setsockopt(level, *option)
+
+
 def use() -> None:
     """Give this process the machine's name, and redis-py the servers of the page."""
     # Nothing else is at work on a page's servers: no grace period has to be whole.
     sleep = time.sleep
     time.sleep = lambda seconds: sleep(min(seconds, 0.1))
 
-    import redis.connection
-
     system = os.uname()
     os.uname = lambda: os.uname_result((system.sysname, HOSTNAME, *system[2:]))  # type: ignore[assignment]
     sockets = json.loads(os.environ[HOSTS])
-    connect = redis.connection.Connection._connect
+    of_name = socket.getaddrinfo
 
-    def connect_by_name(self: Any) -> socket.socket:
-        if self.host not in sockets:
-            return connect(self)
-        unix = socket.socket(socket.AF_UNIX)
-        unix.connect(sockets[self.host])
-        return unix
+    def addresses(host: Any, *others: Any, **named: Any) -> Any:
+        if host not in sockets:
+            return of_name(host, *others, **named)
+        return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, "", sockets[host])]
 
-    redis.connection.Connection._connect = connect_by_name  # type: ignore[method-assign]
+    socket.getaddrinfo = addresses
+    socket.socket = AnySocket  # type: ignore[misc]

@@ -39,6 +39,14 @@ _CASES = (
 )
 
 
+def marks(kind: str, verb: Verb) -> list[pytest.MarkDecorator]:
+    """Those on one kind of server run in one process, so that it is started once."""
+    # That the connection goes the same way there is seen by fewer.
+    is_known = kind in ("sentinel", "cluster") and verb in SOME_VERBS
+    group = pytest.mark.xdist_group(kind)
+    return [*([pytest.mark.ci] if is_known else []), *([group] if kind != "server" else [])]
+
+
 def cuts(kind: str, verb: Verb, side: str, length: int) -> Iterable[int]:
     """After which bytes to cut: by default some in the last call, which acts.
 
@@ -58,7 +66,11 @@ def cuts(kind: str, verb: Verb, side: str, length: int) -> Iterable[int]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "verb"), _CASES, ids=[f"{kind}: {name_of(verb)}" for kind, verb in _CASES]
+    ("kind", "verb"),
+    [
+        pytest.param(kind, verb, id=f"{kind}: {name_of(verb)}", marks=marks(kind, verb))
+        for kind, verb in _CASES
+    ],
 )
 def test_a_cut_loses_nothing_and_is_reported(
     stage_on: Callable[[str], Stage], kind: str, verb: Verb

@@ -105,6 +105,7 @@ class TestKilled:
         assert terminal.written == before
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_works(on_terminal: Callable[..., Terminal], example: str) -> None:
     terminal = on_terminal(*shlex.split(example)[2:])

@@ -13,7 +13,7 @@ from rwq_cli.core.server.commands import Command
 from rwq_cli.core.server.push_waiter import PushWaiter
 
 # How often an idle worker looks, in case a delayed item falls due earlier than expected.
-_LOOK_S = 1.0
+LOOK_EVERY_S = 1.0
 # Up to this many queues, a push is noticed at once; each queue then takes a blocked link.
 _WATCHED_QUEUES = 8
 
@@ -80,7 +80,7 @@ class WorkWaiter:
         try:
             while (left_s := deadline_s - self._clock.monotonic()) > 0:
                 # Before the first look: a failed attempt to lease was one.
-                look_s = max(0.001, min(_LOOK_S, left_s, self.due_in_s))
+                look_s = max(0.001, min(LOOK_EVERY_S, left_s, self.due_in_s))
                 self.was_fruitless = self._pushes.wait(look_s, was_fruitless=self.was_fruitless)
                 if self.was_fruitless:
                     return True

@@ -84,8 +84,10 @@ def test_a_cleaning_process_ends_while_it_waits(rwq: Rwq, foreign: Foreign) -> N
     """For the second look, or for its next round, either of which takes an hour."""
     foreign.abandoned(b"1")
     for every, grace in (("1h", "0s"), ("1s", "1h")):
+        known = len(foreign.raw.client_list())
         cleaner = rwq.start("clean", "light", "--every", every, "--grace", grace)
-        time.sleep(1.5)
+        until(lambda known=known: len(foreign.raw.client_list()) > known)
+        time.sleep(0.5)
         cleaner.terminate()
         assert cleaner.wait(TIMEOUT_S) == 0
 

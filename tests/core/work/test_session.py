@@ -641,7 +641,7 @@ def live_session(backend: Backend) -> Iterator[WorkSession]:
 @pytest.fixture
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> float:
     """A second, of which there are many: how often sessions look for work, seconds."""
-    monkeypatch.setattr("rwq_cli.core.work.idle._LOOK_S", 0.2)
+    monkeypatch.setattr("rwq_cli.core.work.idle.LOOK_EVERY_S", 0.2)
     return 0.2
 
 
