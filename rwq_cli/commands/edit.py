@@ -1,9 +1,9 @@
 """`rwq edit`: change the data of items, in an editor, from a file or by a command."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, compress
+from itertools import chain
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
@@ -14,12 +14,12 @@ from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import FLUSH, Flush, in_batches
-from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.core.errors import InvalidArgument, RwqError, WrongType
 from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.bulk import read_items
-from rwq_cli.core.items.set_data import Edit, edit_items, read_item
-from rwq_cli.core.model import Outcome, OutcomeBatch, Status
+from rwq_cli.core.items.set_data import Edit, edit_items
+from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint
 from rwq_cli.core.state.probe import ItemSnapshot, Skipped
@@ -76,65 +76,16 @@ def edit(
         bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")
     ] = False,
 ) -> ExitStatus:
-    yes, dry_run = choice.yes, choice.dry_run
     if run is not None and file is not None:
         raise InvalidArgument.both("--run", "--file")
     if lines and run is None:
         raise InvalidArgument("--lines needs --run", "give a command that writes a line for each")
-    if run is not None:
-        command = EditCommand(run, lines, settings.environment.variables, set())
-        with raising_on_terminate(replaces=True):
-            return _edit_many(settings, choice, command)
-    if choice.from_stdin:
-        raise InvalidArgument(
-            "one ID is needed, and - means IDs on stdin", "use --run, or change them one by one"
-        )
-    named = [item_id for item_id in choice.named or () if not isinstance(item_id, Flush)]
-    if len(named) != 1:
-        raise InvalidArgument("one ID is needed", "--run changes the data of several items")
-    # As PID 1, too, which ends at SIGTERM by a handler.
-    with raising_on_terminate(replaces=True):
-        return _edit_one(settings, named[0], file, yes=yes, dry_run=dry_run)
-
-
-def _edit_one(
-    settings: Settings, item_id: bytes, file: str | None, *, yes: bool, dry_run: bool
-) -> ExitStatus:
-    queue = open_queue(settings)
-    # Before stdin is read or an editor runs: what changes meanwhile is not overwritten.
-    item = read_item(queue, item_id)
-    undo = Undo(settings, queue, "edit")
-    draft, data = None, b""
-    if item is not None and file is None:
-        draft = _draft(settings, queue, item)
-    with _kept(settings, draft):
-        if item is not None:
-            if draft is not None:
-                run_editor(settings.environment, draft.path)
-                data = draft.read()
-            elif file is not None:
-                data = read_payload(settings.environment, file)
-            if not dry_run:
-                _confirm(settings, queue, [(item, data)], yes=yes)
-        reasons = {Status.CHANGED: CHANGED_MEANWHILE}
-        with undo.outcomes(_KIND, dry_run=dry_run, reasons=reasons) as out:
-            outcome = Outcome(item_id, Status.MISSING)
-            if item is not None:
-                (outcome,) = edit_items(queue, [(item, data)], undo, dry_run=dry_run)
-            out.row(outcome)
-            status = outcome.status
-        if draft is not None:
-            if status is Status.UNCHANGED or (status is Status.SET and not dry_run):
-                draft.delete()
-            else:
-                _name_draft(settings, queue, item_id, draft, is_missing=status is Status.MISSING)
-    return out.finish(undo_file=undo.name)
-
-
-def _edit_many(settings: Settings, choice: Choice, command: EditCommand) -> ExitStatus:
-    """Run a command on the data of the chosen items, and put back what it writes."""
-    queue, yes, dry_run = open_queue(settings), choice.yes, choice.dry_run
-    context, clock, rejected = settings.asking_context, queue.clock, 0
+    if run is None:
+        choice = _one(choice)
+    environment, yes, dry_run, rejected = settings.environment, choice.yes, choice.dry_run, 0
+    command = EditCommand(run or "", lines, environment.variables, set())
+    queue, context = open_queue(settings), settings.asking_context
+    drafts: dict[bytes, Draft] = {}
     asks = not (dry_run or (yes and (context is None or not context.is_protected)))
     undo = Undo(settings, queue, "edit")
     # What has to be asked about waits for the end: then one question is about all of it.
@@ -147,25 +98,42 @@ def _edit_many(settings: Settings, choice: Choice, command: EditCommand) -> Exit
             line = f"{escaped(item.item_id)}: {escaped_text(reason)}"
             out.rejected = [*out.rejected, line]
             if not settings.output.is_machine_readable:
-                settings.environment.error(f"rwq: {line}; left as it is")
+                environment.error(f"rwq: {line}; left as it is")
+
+    def revised(items: Sequence[ItemSnapshot]) -> Iterator[bytes | Refused]:
+        # They are read before: what changes meanwhile is not overwritten.
+        if run is not None:
+            yield from command.run([item.data for item in items])
+        elif file is not None:
+            yield read_payload(environment, file)
+        else:
+            (item,) = items
+            draft = drafts[item.item_id] = _draft(settings, queue, item)
+            queue.progress.hide()
+            run_editor(environment, draft.path)
+            yield draft.read()
 
     def edits(chosen: Chosen) -> Iterator[Edit | Flush]:
         """The edits, while the items are read, with a pause in each second."""
-        flushed_s, progress = clock.monotonic(), queue.progress
-        items_max = LINES_MAX if command.by_lines else _RUN_ITEMS
+        queue.connection.set_no_touch()
+        flushed_s, progress = queue.clock.monotonic(), queue.progress
         for ids in in_batches(chosen.ids, items_max=_NAMED_MAX):
             skipped = Skipped()
             read = chain.from_iterable(read_items(queue, ids, skipped))
-            for number, items in enumerate(in_batches(read, items_max=items_max)):
+            for number, items in enumerate(
+                in_batches(read, items_max=LINES_MAX if lines else _RUN_ITEMS)
+            ):
                 if not number:
                     progress.begin("editing", len(ids))
-                is_same = [_is_as_chosen(item, chosen.expected) for item in items]
-                same = [*compress(items, is_same)]
-                changed = [i.item_id for i, is_it in zip(items, is_same, strict=True) if not is_it]
+                same, changed = list[ItemSnapshot](), list[bytes]()
+                for item in items:
+                    if _is_as_chosen(item, chosen.expected):
+                        same.append(item)
+                    else:
+                        changed.append(item.item_id)
                 out.rows(OutcomeBatch.all_of(changed, Status.CHANGED))
                 progress.advance(len(changed))
-                made = command.run([item.data for item in same])
-                for item, data in zip(same, made, strict=True):
+                for item, data in zip(same, revised(same), strict=True):
                     if isinstance(data, Refused):
                         refuse(item, data.reason)
                         progress.advance(1)
@@ -174,24 +142,46 @@ def _edit_many(settings: Settings, choice: Choice, command: EditCommand) -> Exit
                         progress.advance(1)
                     else:
                         yield item, data
-                    if clock.monotonic() - flushed_s > 1:
+                    if queue.clock.monotonic() - flushed_s > 1:
                         yield FLUSH
-                        flushed_s = clock.monotonic()
+                        flushed_s = queue.clock.monotonic()
+            if skipped.wrong_keys and run is None:
+                raise WrongType.of(skipped.wrong_keys[0])
             out.rows(OutcomeBatch.all_of(skipped.missing, Status.MISSING))
             out.rows(OutcomeBatch.all_of(skipped.wrong_types, Status.WRONG_TYPE))
 
-    with undo.outcomes(_KIND, dry_run=dry_run) as out:
-        out.extra = lambda: {"rejected": rejected}
-        chosen = choice.choose(queue, "edit --run", only_many=True)
-        out.all(edit_items(queue, edits(chosen), undo, dry_run=dry_run))
-        try:
-            _confirm(settings, queue, held, yes=yes)
-        except Declined as error:
-            if done := out.counts["set"]:
-                error.message = f"declined after {done:,} edits; no others are made"
-            raise
-        out.all(edit_items(queue, held, undo, dry_run=dry_run))
-    return out.finish(undo_file=undo.name)
+    # As PID 1, too, which ends at SIGTERM by a handler.
+    with raising_on_terminate(replaces=True), _kept(settings, drafts):
+        reasons = {} if run else {Status.CHANGED: CHANGED_MEANWHILE}
+        with undo.outcomes(_KIND, dry_run=dry_run, reasons=reasons) as out:
+            if run is not None:
+                out.extra = lambda: {"rejected": rejected}
+            chosen = choice.choose(queue, "edit --run", only_many=True)
+            out.all(edit_items(queue, edits(chosen), undo, dry_run=dry_run))
+            try:
+                _confirm(settings, queue, held, yes=yes)
+            except Declined as error:
+                if done := out.counts["set"]:
+                    error.message = f"declined after {done:,} edits; no others are made"
+                raise
+            out.all(edit_items(queue, held, undo, dry_run=dry_run))
+        for item_id, draft in drafts.items():
+            if out.counts["unchanged"] or (out.counts["set"] and not dry_run):
+                draft.delete()
+            else:
+                _name_draft(settings, queue, item_id, draft, is_missing="missing" in out.counts)
+        return out.finish(undo_file=undo.name)
+
+
+def _one(choice: Choice) -> Choice:
+    if choice.from_stdin:
+        raise InvalidArgument(
+            "one ID is needed, and - means IDs on stdin", "use --run, or change them one by one"
+        )
+    named = [item_id for item_id in choice.named or () if not isinstance(item_id, Flush)]
+    if len(named) != 1:
+        raise InvalidArgument("one ID is needed", "--run changes the data of several items")
+    return choice._replace(named=iter(named))
 
 
 def _is_as_chosen(item: ItemSnapshot, expected: Expected) -> bool:
@@ -249,20 +239,17 @@ def _name_draft(
 
 
 @contextmanager
-def _kept(settings: Settings, draft: Draft | None) -> Iterator[None]:
+def _kept(settings: Settings, drafts: Mapping[bytes, Draft]) -> Iterator[None]:
     """If anything goes wrong, name the file with the edited text, or delete it if there is none."""
-    if draft is None:
-        yield
-        return
     try:
         yield
     except BaseException as error:
-        if not draft.is_changed:
-            draft.delete()
-            raise
-        where = f"your text is in {draft.path}"
-        if isinstance(error, RwqError):
-            error.hint = f"{error.hint}; {where}" if error.hint else where
-        else:
-            settings.environment.error(f"rwq: {where}")
+        for draft in drafts.values():
+            where = f"your text is in {draft.path}"
+            if not draft.is_changed:
+                draft.delete()
+            elif isinstance(error, RwqError):
+                error.hint = f"{error.hint}; {where}" if error.hint else where
+            else:
+                settings.environment.error(f"rwq: {where}")
         raise

@@ -4,16 +4,16 @@ A new operation with `dry_run` needs a row; `test_dry_runs.py` fails until it ha
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rwq_cli.core import Selection, Source, WorkQueue
-from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.listing import choose, leases
 from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
 from rwq_cli.core.items.add import Due, NewItem, add_many
+from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.complete import ResultOptions, complete, remove
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.lease import lease_from, lease_ids
@@ -22,11 +22,11 @@ from rwq_cli.core.items.purge import PurgedResults, purge
 from rwq_cli.core.items.restore import Line, OnConflict, restore
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.items.schedule import bury, kick, promote, release, touch
-from rwq_cli.core.items.set_data import edit_items, put_back, read_item
+from rwq_cli.core.items.set_data import edit_items, put_back
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.state.expected import Expected
-from rwq_cli.core.state.probe import ItemSnapshot, Place
+from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped
 
 # Of each ID, in the order in which it was said: the ID, and what.
 Told = list[tuple[Any, ...]]
@@ -139,10 +139,9 @@ def _restore(on_conflict: OnConflict) -> Verb:
 def _set_data(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
     found: Told = []
     for item_id in own(ids):
-        with suppress(WrongType):
-            if item := read_item(queue, item_id):
-                (outcome,) = edit_items(queue, [(item, b"new")], dry_run=dry_run)
-                found.append((item_id, outcome.status))
+        for item in chain.from_iterable(read_items(queue, [item_id], Skipped())):
+            (outcome,) = edit_items(queue, [(item, b"new")], dry_run=dry_run)
+            found.append((item_id, outcome.status))
     return found
 
 

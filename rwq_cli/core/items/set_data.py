@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
 from rwq_cli.core.batches import BATCH_BYTES, Flush, acknowledged, in_batches
-from rwq_cli.core.errors import WrongType
-from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.items.bulk import Journal, read_items, recorded
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.items.bulk import Journal, recorded
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
-from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Skipped
+from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot
 
 # An item as it was read, and its new data.
 Edit = tuple[ItemSnapshot, bytes]
@@ -21,17 +20,6 @@ Edit = tuple[ItemSnapshot, bytes]
 EDIT_ITEMS = 1000
 # What is written to the journal at once.
 _GROUP_ITEMS = 8 * EDIT_ITEMS
-
-
-def read_item(queue: Queue, item_id: bytes | str) -> ItemSnapshot | None:
-    """Read an item for `edit_items`; None if it has no data, `WrongType` if it is none."""
-    queue.connection.set_no_touch()
-    skipped = Skipped()
-    # Read to the end: a stream of calls that is left open costs its connection.
-    found = [item for part in read_items(queue, [to_bytes(item_id)], skipped) for item in part]
-    if skipped.wrong_keys:
-        raise WrongType.of(skipped.wrong_keys[0])
-    return found[0] if found else None
 
 
 def edit_items(
