@@ -236,7 +236,7 @@ def read_items(
 
 
 # Calls whose items are written at once, and which are then sent together.
-GROUP_CALLS = 12
+GROUP_CALLS = 24
 _TAKEN = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
 # Matches no data.
 _OTHER_DATA = "-"

@@ -31,6 +31,8 @@ from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Skipped, exis
 from rwq_cli.core.state.rules import Transit
 
 _NO_LINES: Mapping[bytes, int] = {}
+# In one call: each has four keys that are set or deleted.
+_MOVE_ITEMS = BATCH_PLACES // 2
 
 
 def move(
@@ -122,7 +124,15 @@ def _moved(
         act = saving(queue, journal, act, expected, keeps_leased=not force)
     grace = None if force else grace_s
     left = (i for i in ids if i not in finished) if finished else ids
-    yield from run(queue, act, left, "moving", grace_s=grace, looked_twice=looked_twice)
+    yield from run(
+        queue,
+        act,
+        left,
+        "moving",
+        items_max=_MOVE_ITEMS,
+        grace_s=grace,
+        looked_twice=looked_twice,
+    )
 
 
 def _with_prints(act: Act, saved: Mapping[bytes, str]) -> Act:

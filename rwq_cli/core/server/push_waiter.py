@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
 
@@ -17,10 +17,12 @@ from rwq_cli.core.server.link import NO_REPLY, Link
 # Seconds until the server ends a blocked command, which is then sent again: proxies, load balancers
 # and firewalls drop connections that are idle for longer.
 BLOCK_S = 4
-# After a wake that found nothing, a list is watched again from a random time within these seconds.
-# A push wakes all that watch, and each costs the server a command, its file and its replicas a
-# write; so of many idle workers, only a few watch. All of them look once a second anyway.
+# After a wake that found nothing, a list is watched again from a random time within these seconds;
+# after each more in a row within twice as many, up to a maximum. A push wakes all that watch, and
+# each costs the server a command, its file and its replicas a write; so of many idle workers, only
+# a few watch. All of them look once a second anyway.
 _REST_S = 10.0
+_REST_MAX_S = 40.0
 # Where many wait, each looks whether the entry is still there after a random time within these
 # seconds: most of them then need not try to take it.
 _SPREAD_S = 0.02
@@ -50,7 +52,9 @@ class PushWaiter:
         self._woken: set[bytes] = set()
         # Of these, the lists whose link was lost.
         self._lost: set[bytes] = set()
-        self._is_crowded = self._polls = False
+        # How many wakes in a row found nothing.
+        self._fruitless = 0
+        self._polls = False
 
     def wait(self, seconds: float, *, was_fruitless: bool = False) -> bool:
         """Wait until one of the lists has an entry, or had since the last wait; or may have, on
@@ -60,7 +64,8 @@ class PushWaiter:
             if self._interrupt is not None:
                 self._selector.register(self._interrupt, EVENT_READ)
         taken = self._woken - self._lost if was_fruitless else set()
-        self._is_crowded = bool(taken) or (self._is_crowded and not self._woken)
+        if self._woken and not taken:
+            self._fruitless = 0
         self._rest(taken)
         self._woken.clear()
         self._lost.clear()
@@ -76,15 +81,19 @@ class PushWaiter:
             self._woken.update(
                 key.data for key, _ in ready if key.data in self._links and self._receive(key.data)
             )
-            if self._woken and self._is_crowded:
+            if self._woken and self._fruitless:
                 self._look_again()
             if self._woken or any(key.data is None for key, _ in ready):
                 return bool(self._woken)
             if monotonic() >= ends_s or self._polls:
                 return False
 
-    def _rest(self, keys: Iterable[bytes]) -> None:
-        from_s = monotonic() + random.uniform(0, _REST_S)
+    def _rest(self, keys: Collection[bytes]) -> None:
+        if not keys:
+            return
+        rest_s = random.uniform(0, min(_REST_MAX_S, _REST_S * 2**self._fruitless))
+        self._fruitless += 1
+        from_s = monotonic() + rest_s
         self._unwatched |= {key: from_s for key in keys if key in self._unwatched}
 
     def _look_again(self) -> None:

@@ -19,9 +19,9 @@ from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.patience import CancelToken
 
-# How many calls may be outstanding: with 250 items a call, 100,000 items take 34 round trips, and
+# How many calls may be outstanding: with 250 items a call, 100,000 items take 17 round trips, and
 # a caller that stops waits for this many.
-WINDOW_CALLS = 12
+WINDOW_CALLS = 24
 # How many bytes they may have, but for the first three, which keep the server busy.
 WINDOW_BYTES = 1 << 20
 _CALLS_OF_ANY_SIZE = 3

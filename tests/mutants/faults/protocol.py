@@ -114,7 +114,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "one-call-at-a-time",
         "Adding waits for each reply before the next call: a far server is slow.",
         f"{_CORE}/server/window.py",
-        "WINDOW_CALLS = 12",
+        "WINDOW_CALLS = 24",
         "WINDOW_CALLS = 1",
     ),
     # Servers.
