@@ -2,15 +2,15 @@
 
 import os
 import stat
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from hashlib import sha256
-from itertools import groupby
-from typing import Annotated, Any, BinaryIO
+from contextlib import ExitStack, suppress
+from hashlib import file_digest
+from itertools import count, groupby
+from typing import Annotated, Any, NamedTuple, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder
-from msgspec.structs import asdict
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import RESULT_TTL_S
@@ -22,7 +22,7 @@ from rwq_cli.core.state.probe import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment
 from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input, split
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.output.export_file import VERSION, ControlLine, ControlWord, Header, UndoOrigin
+from rwq_cli.output.export_file import VERSION, ControlWord, Header, UndoOrigin
 from rwq_cli.output.json_text import field_error, reason_of
 from rwq_cli.streams import unmarked
 
@@ -40,23 +40,12 @@ class _Lease(Struct):
     ttl_ms: _Whole | None = None
 
 
-class _Origin(Struct):
-    verb: str
-    server: str | None = None
-    context: str | None = None
-    by: str | None = None
-    to: str | None = None
-    to_b64: bytes | None = None
-    to_server: str | None = None
-    to_context: str | None = None
-
-
 class _Header(Struct):
     rwq_export: _Whole = 0
     queue: str | None = None
     queue_b64: bytes | None = None
     exported_ms: _Whole | None = None
-    undo: _Origin | None = None
+    undo: dict[str, str | None] | None = None
 
 
 class _Record(Struct):
@@ -86,14 +75,24 @@ class _Record(Struct):
     holder_b64: bytes | None = None
     ttl_ms: _Whole | None = None
     # Fields of a control line.
-    kept: bool = False
+    kept: bool | UnsetType = UNSET
     taken: int | UnsetType = UNSET
-    written: str | None = None
-    begun: Any = UNSET
-    restored: Any = UNSET
+    written: str | UnsetType = UNSET
+    begun: bool | UnsetType = UNSET
+    restored: bool | UnsetType = UNSET
     tried: int | UnsetType = UNSET
     redone: int | UnsetType = UNSET
     lines_b64: bytes = b""
+
+
+class ControlLine(NamedTuple):
+    """A line of an undo file that is neither an item nor a result; see `rwq_cli.undo.file`."""
+
+    # The item of `NOT_REMOVED`, the bitmap of `RESTORED`, and the value of the others.
+    word: ControlWord
+    item_id: bytes | None
+    lines: bytes
+    value: Any
 
 
 _decode_record = Decoder(_Record).decode
@@ -102,9 +101,10 @@ _decode_header = Decoder(_Header).decode
 
 def parse_header(line: bytes, name: str) -> Header:
     """Parse the first line of a file; `InvalidArgument` if it is none, or of a later version."""
-    line = unmarked(line, name)
+    line, encoded = unmarked(line, name), b""
     try:
         header = _decode_header(line)
+        encoded = b64decode((header.undo or {}).get("to_b64") or "")
     except (ValueError, RecursionError) as error:
         header, field = _Header(), str(error).partition(" - at `$.")[2]
         if field and field != "rwq_export`":
@@ -120,38 +120,37 @@ def parse_header(line: bytes, name: str) -> Header:
             f"{name} is an export of version {version}, and this rwq reads up to {VERSION}",
             "update rwq",
         )
-    queue, undo = _bytes(header.queue, header.queue_b64), header.undo
+    queue, undo, origin = _bytes(header.queue, header.queue_b64), header.undo, None
     if not queue and version == 1:
         raise InvalidArgument(f"the header of {name} cannot be used: it does not name a queue")
-    origin = None
     if undo is not None:
-        to, same = _bytes(undo.to, undo.to_b64), asdict(undo)
-        del same["to_b64"]
-        origin = UndoOrigin(**{**same, "server": str(undo.server), "to": to})
+        same: dict[str, Any] = {field: undo.get(field) for field in UndoOrigin._fields}
+        same["to"] = _bytes(undo.get("to"), encoded or None)
+        origin = UndoOrigin(**{**same, "server": str(undo.get("server"))})
     return Header(queue if queue and version == 1 else b"", header.exported_ms or 0, origin)
 
 
-def parse_line(line: bytes) -> ItemSnapshot | Result | ControlLine:
-    return _parse(line)[1]
-
-
-def _parse(line: bytes) -> tuple[bytes | None, ItemSnapshot | Result | ControlLine]:
-    """The queue that a line names, if it does, and what else it has."""
+def parse_line(line: bytes) -> tuple[bytes | None, ItemSnapshot | Result | ControlLine]:
+    """The queue that a line names, if it does, and what it holds."""
     try:
         record = _decode_record(line)
     except ValidationError as error:
         raise BadRecord(field_error(error))
     except (ValueError, RecursionError) as error:
         raise BadRecord(reason_of(line, error))
-    return _bytes(record.queue, record.queue_b64), _entry(record)
+    queue, item_id = _bytes(record.queue, record.queue_b64), _bytes(record.id, record.id_b64)
+    if item_id is not None and not record.kept:
+        return queue, _item(record, item_id)
+    if (result_of := _bytes(record.result_of, record.result_of_b64)) is not None:
+        return queue, _result(record, result_of)
+    for word in ControlWord:
+        if (value := getattr(record, word)) is not UNSET:
+            return queue, ControlLine(word, item_id, record.lines_b64, value)
+    # An empty ID is valid.
+    raise BadRecord("it has no id")
 
 
-def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:
-    item_id = _bytes(record.id, record.id_b64)
-    if item_id is None:
-        return _without_id(record)
-    if record.kept:
-        return ControlLine(ControlWord.NOT_REMOVED, item_id)
+def _item(record: _Record, item_id: bytes) -> ItemSnapshot:
     data = _bytes(record.data, record.data_b64)
     if data is None:
         raise BadRecord("it has neither data nor data_b64")
@@ -165,31 +164,23 @@ def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:
         raise BadRecord(f"its place is {place.value}, but it has no such time")
     if place is Place.MAIN and not due_ms is buried_ms is None:
         raise BadRecord("its place is main, but it has a due time or a time of burial")
+    lease = None
+    if record.lease is not None:
+        holder = _bytes(record.lease.holder, record.lease.holder_b64)
+        if holder is None:
+            raise BadRecord("its lease has no holder")
+        lease = Lease(holder, record.lease.ttl_ms)
     return ItemSnapshot(
         item_id=item_id,
         data=data,
         state=record.state or State.WAITING,
         place=place,
-        lease=_lease(record.lease) if record.lease else None,
+        lease=lease,
         due_ms=due_ms,
         buried_ms=buried_ms,
         returns=record.returns,
         nearer=record.nearer,
     )
-
-
-def _without_id(record: _Record) -> Result | ControlLine:
-    result_of = _bytes(record.result_of, record.result_of_b64)
-    if result_of is not None:
-        return _result(record, result_of)
-    if record.written is not None:
-        return ControlLine(ControlWord.REPLACED_BY, written=record.written)
-    for word in ControlWord:
-        number = getattr(record, word, UNSET)
-        if word not in (ControlWord.NOT_REMOVED, ControlWord.REPLACED_BY) and number is not UNSET:
-            return ControlLine(word, lines=record.lines_b64, number=int(number))
-    # An empty ID is valid.
-    raise BadRecord("it has no id")
 
 
 def _result(record: _Record, item_id: bytes) -> Result:
@@ -210,32 +201,8 @@ def _result(record: _Record, item_id: bytes) -> Result:
     )
 
 
-def _lease(lease: _Lease) -> Lease:
-    holder = _bytes(lease.holder, lease.holder_b64)
-    if holder is None:
-        raise BadRecord("its lease has no holder")
-    return Lease(holder, lease.ttl_ms)
-
-
 def _bytes(text: str | None, decoded: bytes | None) -> bytes | None:
-    if decoded is not None or text is None:
-        return decoded
-    return text.encode()
-
-
-_CHUNK_BYTES = 1 << 20
-
-
-def file_id_of(file: BinaryIO) -> bytes | None:
-    """The SHA-256 of the rest of a file, in hexadecimal; None if it is not a file."""
-    descriptor = file.fileno()
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return None
-    digest, at = sha256(), os.lseek(descriptor, 0, os.SEEK_CUR)
-    while chunk := os.pread(descriptor, _CHUNK_BYTES, at):
-        digest.update(chunk)
-        at += len(chunk)
-    return digest.hexdigest().encode()
+    return decoded if decoded is not None or text is None else text.encode()
 
 
 class ExportReader:
@@ -254,16 +221,25 @@ class ExportReader:
         self._strict, self._report = strict, report
         self.rejected = 0
         self.is_stopped = False
+        # The SHA-256 of the rest of a file, in hexadecimal; None if it is not a file.
+        self.file_id: bytes | None = None
         self._open = ExitStack()
         stream = self._open.enter_context(open_input(environment, file))
-        try:
-            self.file_id = file_id_of(stream)
-        except (OSError, AttributeError):
-            # Not a file, or reading it will fail again, with a better error.
-            self.file_id = None
-        self._lines = _numbered(split(environment, stream, b"\n", is_json=True))
-        first = next((entry for entry in self._lines if not isinstance(entry, Flush)), (1, b""))
-        self.header = parse_header(first[1], self.name)
+        # If reading it fails, it will fail again, with a better error.
+        with suppress(OSError, AttributeError):
+            if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                at = stream.tell()
+                self.file_id = file_digest(cast(Any, stream), "sha256").hexdigest().encode()
+                stream.seek(at)
+        numbers = count(1)
+        # Each with its number, from 1.
+        self._lines = (
+            each if isinstance(each, Flush) else (next(numbers), each)
+            for group in split(environment, stream, b"\n", is_json=True)
+            for each in ([group] if isinstance(group, Flush) else group)
+        )
+        found = (each[1] for each in self._lines if not isinstance(each, Flush) and each[1])
+        self.header = parse_header(next(found, b""), self.name)
 
     def queues(self) -> Iterator[tuple[bytes, Iterator[Line | Flush]]]:
         """Each queue with its lines, which must be read before the next; one that the header
@@ -291,8 +267,10 @@ class ExportReader:
                     yield line
                     continue
                 number, text = line
+                if not text:
+                    continue
                 try:
-                    named, entry = _parse(text)
+                    named, entry = parse_line(text)
                     queue = self.header.queue or named or b""
                     if not queue:
                         raise BadRecord("it does not name a queue")
@@ -309,16 +287,3 @@ class ExportReader:
                     # Something else removed its expiry; rwq stores no result without one.
                     entry = entry._replace(ttl_ms=round(1000 * RESULT_TTL_S))
                 yield queue, Line(number, entry)
-
-
-def _numbered(groups: Iterable[list[bytes] | Flush]) -> Iterator[tuple[int, bytes] | Flush]:
-    """Lines with their numbers from 1, without empty ones."""
-    number = 0
-    for group in groups:
-        if isinstance(group, Flush):
-            yield group
-            continue
-        for line in group:
-            number += 1
-            if line:
-                yield number, line

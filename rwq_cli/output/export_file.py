@@ -1,6 +1,5 @@
 """The lines of an export and of an undo file: a header, then an item or a result each, all JSON."""
 
-from base64 import b64encode
 from enum import StrEnum
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -52,19 +51,6 @@ class ControlWord(StrEnum):
     REDONE = "redone"
 
 
-class ControlLine(NamedTuple):
-    """A line of an undo file that is neither an item nor a result."""
-
-    # `NOT_REMOVED` has an item, `RESTORED` a bitmap of the restored lines, `REPLACED_BY` what
-    # replaced the line above it (see `Journal`), `REMOVED` the number of items, and `TRIED` and
-    # `REDONE` when it was, unix ms.
-    word: ControlWord
-    item_id: bytes | None = None
-    lines: bytes = b""
-    written: str = ""
-    number: int = 0
-
-
 def header_line(header: Header) -> bytes:
     fields: dict[str, Any] = {
         "rwq_export": 1 if header.queue else VERSION,
@@ -96,16 +82,9 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
     return to_json({**named, **fields}) + b"\n"
 
 
-def control_line(line: ControlLine) -> bytes:
-    word = line.word
-    fields: dict[str, Any] = {word.value: line.written or line.number or True}
-    if word is ControlWord.REMOVED:
-        fields[word.value] = line.number
-    if word is ControlWord.NOT_REMOVED:
-        fields.update(bytes_fields("id", line.item_id))
-    if word is ControlWord.RESTORED:
-        fields["lines_b64"] = b64encode(line.lines).decode()
-    return to_json(fields) + b"\n"
+def control_line(word: ControlWord, value: object = True, **more: object) -> bytes:
+    """A line of an undo file that is neither an item nor a result."""
+    return to_json({word.value: value, **more}) + b"\n"
 
 
 # Of a queue's name and an item.
@@ -140,4 +119,4 @@ EXPORT_FIELDS = _ITEM_FIELDS.plus(
 )
 
 # Written to an undo file before anything in it is restored.
-BEGUN_LINE = control_line(ControlLine(ControlWord.BEGUN))
+BEGUN_LINE = control_line(ControlWord.BEGUN)

@@ -110,6 +110,14 @@ def json_text(data: bytes) -> JsonText | None:
         return None
 
 
+def indented(data: bytes) -> bytes:
+    """JSON on many lines, with numbers and keys as they were written; other data as they are."""
+    try:
+        return reformat(data, indent=2)
+    except (ValueError, RecursionError):
+        return data
+
+
 def found_at(value: Raw, path: Path) -> bytes | None:
     for step in path:
         try:

@@ -155,13 +155,9 @@ class Output:
         line = to_json(fields.json(record))
         if not self._environment.stdout_is_terminal:
             return line
-        from msgspec.json import format as reformat
+        from rwq_cli.output.json_text import indented
 
-        try:
-            # Numbers and keys are copied, not formatted again.
-            return reformat(line, indent=2)
-        except (ValueError, RecursionError):
-            return line
+        return indented(line)
 
     def text(self, text: str) -> None:
         self.options.end_progress()

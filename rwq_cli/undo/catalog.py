@@ -85,7 +85,7 @@ def _read(number: int, path: Path) -> UndoEntry | None:
                 items += line.endswith(b"\n")
                 continue
             try:
-                entry = parse_line(line)
+                _, entry = parse_line(line)
             except BadRecord:
                 continue
             if isinstance(entry, ItemSnapshot):
@@ -95,7 +95,7 @@ def _read(number: int, path: Path) -> UndoEntry | None:
             else:
                 items -= entry.word is ControlWord.NOT_REMOVED
                 state = _STATE_AFTER.get(entry.word, state)
-                undone_ms = entry.number if entry.word is ControlWord.TRIED else undone_ms
+                undone_ms = entry.value if entry.word is ControlWord.TRIED else undone_ms
         size = file.tell()
     if path.name.endswith(UNDONE) and state is not UndoState.REDONE:
         state = UndoState.RESTORED

@@ -35,14 +35,8 @@ from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import Journal
 from rwq_cli.core.state.probe import ItemSnapshot
 from rwq_cli.environment import is_full, os_reason, try_flock, user_directory
-from rwq_cli.output.export_file import (
-    ControlLine,
-    ControlWord,
-    Header,
-    control_line,
-    entry_line,
-    header_line,
-)
+from rwq_cli.output.export_file import ControlWord, Header, control_line, entry_line, header_line
+from rwq_cli.output.field import bytes_fields
 
 SUFFIX = ".jsonl"
 UNDONE = ".undone"
@@ -128,8 +122,7 @@ class UndoFile(Journal, AbstractContextManager["UndoFile"]):
     ) -> None:
         by: Iterable[str] = replaced_by or repeat("")
         lines = b"".join(
-            entry_line(entry)
-            + (control_line(ControlLine(ControlWord.REPLACED_BY, written=text)) if text else b"")
+            entry_line(entry) + (control_line(ControlWord.REPLACED_BY, text) if text else b"")
             for entry, text in zip(entries, by, strict=False)
         )
         try:
@@ -150,8 +143,9 @@ class UndoFile(Journal, AbstractContextManager["UndoFile"]):
     def record_removed_except(self, kept: Sequence[bytes]) -> None:
         """Record that all written items are removed, except these."""
         self.items -= len(kept)
-        lines = [control_line(ControlLine(ControlWord.NOT_REMOVED, item_id)) for item_id in kept]
-        lines.append(control_line(ControlLine(ControlWord.REMOVED, number=self.items)))
+        ids = (bytes_fields("id", item_id) for item_id in kept)
+        lines = [control_line(ControlWord.NOT_REMOVED, **each) for each in ids]
+        lines.append(control_line(ControlWord.REMOVED, self.items))
         self._pending = b"".join(lines)
         if kept:
             # Without these lines an undo finds the items in the queue.

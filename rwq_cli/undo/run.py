@@ -1,6 +1,7 @@
 """Reading an undo file in the order in which its items are restored, and restoring them."""
 
 from array import array
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from hashlib import sha256
@@ -27,9 +28,9 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint
 from rwq_cli.core.state.probe import End, ItemSnapshot
 from rwq_cli.environment import os_errors_as, os_reason
-from rwq_cli.input.export_file import parse_header, parse_line
+from rwq_cli.input.export_file import ControlLine, parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
-from rwq_cli.output.export_file import BEGUN_LINE, ControlLine, ControlWord, control_line
+from rwq_cli.output.export_file import BEGUN_LINE, ControlWord, control_line
 from rwq_cli.undo.file import UNDONE, append, lock, open_undo_file
 
 
@@ -100,7 +101,7 @@ class UndoReader:
 
     def _read_line(self, number: int, line: bytes, in_doubt: set[bytes]) -> None:
         try:
-            entry = parse_line(line)
+            _, entry = parse_line(line)
         except BadRecord as error:
             self.rejected.append((number, str(error)))
             return
@@ -116,7 +117,7 @@ class UndoReader:
         elif entry.word is ControlWord.REMOVED:
             in_doubt.clear()
         elif entry.word is ControlWord.REPLACED_BY:
-            self._written[number - 1] = entry.written
+            self._written[number - 1] = entry.value
         elif entry.word is ControlWord.BEGUN:
             self.was_begun = True
         elif entry.word is ControlWord.RESTORED:
@@ -143,7 +144,7 @@ class UndoReader:
         for number in numbers:
             if self._is_restored(number) is restored:
                 self._file.seek(self._starts[number])
-                entry = parse_line(self._file.readline())
+                _, entry = parse_line(self._file.readline())
                 assert not isinstance(entry, ControlLine)
                 is_item = isinstance(entry, ItemSnapshot)
                 if not is_item or self._kept.get(entry.item_id, 0) < number:
@@ -182,14 +183,15 @@ class UndoReader:
         # `rwq undo` without a name skips this file from now on.
         if complete and self._is_undone:
             return
-        lines = control_line(ControlLine(ControlWord.RESTORED, lines=restored))
-        self._append(lines + control_line(ControlLine(ControlWord.TRIED, number=now_ms)))
+        encoded = b64encode(restored).decode()
+        lines = control_line(ControlWord.RESTORED, lines_b64=encoded)
+        self._append(lines + control_line(ControlWord.TRIED, now_ms))
         if complete:
             with suppress(OSError):
                 self.path.rename(f"{self.path}{UNDONE}")
 
     def record_redone(self, now_ms: int) -> None:
-        self._append(control_line(ControlLine(ControlWord.REDONE, number=now_ms)))
+        self._append(control_line(ControlWord.REDONE, now_ms))
 
     def _append(self, lines: bytes) -> None:
         if self.unrecorded is None:

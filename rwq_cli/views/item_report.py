@@ -1,6 +1,6 @@
 """Everything about an item: `rwq show`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -47,18 +47,22 @@ class Shown:
     def result(self) -> Result | None:
         return self.result_key and self.result_key.result
 
+    @property
+    def keys(self) -> QueueKeys:
+        return QueueKeys(self.item.queue)
+
     @cached_property
     def wrong_types(self) -> dict[bytes, str]:
         types = dict(self.report.facts.wrong_types)
         if self.result_key and self.result_key.kind not in (KIND_NONE, KIND_RESULT):
-            types[QueueKeys(self.item.queue).result(self.item.item_id)] = self.result_key.kind
+            types[self.keys.result(self.item.item_id)] = self.result_key.kind
         return types
 
     @cached_property
     def leases(self) -> dict[bytes, Lease]:
-        keys, facts = QueueKeys(self.item.queue), self.report.facts
-        found = {keys.lease(facts.item_id): facts.new_lease}
-        found[keys.old_lease(facts.item_id)] = facts.old_lease
+        facts, item_id = self.report.facts, self.item.item_id
+        both = (self.keys.lease(item_id), self.keys.old_lease(item_id))
+        found = dict(zip(both, (facts.new_lease, facts.old_lease), strict=True))
         return {key: lease for key, lease in found.items() if lease is not None}
 
     @cached_property
@@ -103,11 +107,17 @@ class Shown:
 
     @property
     def commands(self) -> list[str]:
+        """Command lines to run next; what removes an item is never offered first."""
         item, lines, names = self.item, self.lines, (self.item.queue, self.item.item_id)
-        verbs = _verbs(self.report)
-        if self.result is not None and item.state is State.GONE:
-            verbs += ("result",)
-        transit = transit_of(item.reason)
+        lease, verbs = self.report.facts.lease, STATES[item.state].verbs
+        if transit := transit_of(item.reason):
+            verbs = ()
+        elif item.state is State.WAITING and self.report.position:
+            verbs = ("release --front", "complete")
+        elif item.state is State.STRAY_LEASE and lease is not None and not lease.ends:
+            verbs = ("doctor --fix",)
+        elif item.state is State.GONE and self.result is not None:
+            verbs = ("result",)
         return [
             *([lines.of_transit(transit, *names)] if transit else ()),
             *(lines.of_item(verb, *names) for verb in verbs),
@@ -169,25 +179,46 @@ def _due(facts: Facts) -> Next:
     return Next(text, ahead_s if facts.state is State.DELAYED else None)
 
 
-def _verbs(report: ItemReport) -> tuple[str, ...]:
-    """The commands of rwq to suggest; what removes an item is never offered first."""
-    facts = report.facts
-    match facts.state:
-        case State.WAITING if report.position:
-            return ("release --front", "complete")
-        case State.STRAY_LEASE if facts.lease is not None and not facts.lease.ends:
-            return ("doctor --fix",)
-        case State.BURIED if transit_of(facts.reason):
-            return ()
-        case state:
-            return STATES[state].verbs
-
-
 KEPT_FIELDS = (
     field("status", "result.status", "`completed` or `rejected`"),
     field("completed_ms", "result.completed_ms", "when the item was completed"),
     field("bytes", "result.result_bytes", "the size of the result; null = none was given"),
     field("ttl_ms", "result.ttl_ms", "how long the result is kept; null = no expiry"),
+)
+
+
+def _lease_objects(shown: Shown) -> list[dict[str, object]]:
+    return [
+        {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
+        for key, lease in shown.leases.items()
+        if key not in shown.wrong_types
+    ]
+
+
+_CLEANING = "how often it is in the list of a cleaner of redis-work-queue 0.1"
+_FACTS: Sequence[tuple[str, str | Callable[[Shown], object], str]] = (
+    ("data", "report.facts.has_data", "whether the data key exists"),
+    ("in_main", "report.facts.in_main", "how often it is in the main list"),
+    ("in_processing", "report.facts.in_processing", "how often it is in processing"),
+    ("in_cleaning", "report.facts.in_cleaning", _CLEANING),
+    (
+        "data_key",
+        lambda s: QueueKeys(s.item.queue).item(s.item.item_id),
+        "the name of the data key",
+    ),
+    ("main_places", "report.main_places", "its places in the main list, 0 = next to be leased"),
+    (
+        "processing_places",
+        "report.processing_places",
+        "its places in processing, 0 = leased longest ago",
+    ),
+    ("lease_keys", lambda s: [*map(escaped, s.leases)], "the names of the lease keys that exist"),
+    ("leases", _lease_objects, "those that hold a lease: `key`, `holder`, `ttl_ms`"),
+    (
+        "wrong_types",
+        lambda s: [{"key": escaped(key), "type": kind} for key, kind in s.wrong_types.items()],
+        "keys of the wrong type: `key`, `type`",
+    ),
 )
 
 
@@ -210,47 +241,7 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
     ),
     *(each._replace(name=f"result.{each.name}") for each in KEPT_FIELDS),
     field("facts", "report", "what was read", is_object=True),
-    field("facts.data", "report.facts.has_data", "whether the data key exists"),
-    field("facts.in_main", "report.facts.in_main", "how often it is in the main list"),
-    field("facts.in_processing", "report.facts.in_processing", "how often it is in processing"),
-    field(
-        "facts.in_cleaning",
-        "report.facts.in_cleaning",
-        "how often it is in the list of a cleaner of redis-work-queue 0.1",
-    ),
-    field(
-        "facts.data_key",
-        lambda shown: QueueKeys(shown.item.queue).item(shown.item.item_id),
-        "the name of the data key",
-    ),
-    *(
-        field(f"facts.{places}", f"report.{places}", f"its places in {where}")
-        for places, where in (
-            ("main_places", "the main list, 0 = next to be leased"),
-            ("processing_places", "processing, 0 = leased longest ago"),
-        )
-    ),
-    field(
-        "facts.lease_keys",
-        lambda shown: [escaped(key) for key in shown.leases],
-        "the names of the lease keys that exist",
-    ),
-    field(
-        "facts.leases",
-        lambda shown: [
-            {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
-            for key, lease in shown.leases.items()
-            if key not in shown.wrong_types
-        ],
-        "those that hold a lease: `key`, `holder`, `ttl_ms`",
-    ),
-    field(
-        "facts.wrong_types",
-        lambda shown: [
-            {"key": escaped(key), "type": kind} for key, kind in shown.wrong_types.items()
-        ],
-        "keys of the wrong type: `key`, `type`",
-    ),
+    *(field(f"facts.{name}", get, help) for name, get, help in _FACTS),
 )
 
 
@@ -341,11 +332,7 @@ def _times(count: int) -> str:
 
 def _pretty(data: bytes) -> str:
     if data[:1] in (b"{", b"["):
-        try:
-            from msgspec.json import format as reformat
+        from rwq_cli.output.json_text import indented
 
-            # This keeps numbers and keys as they were written.
-            data = reformat(data, indent=2)
-        except (ValueError, RecursionError):
-            pass
+        data = indented(data)
     return "\n".join(map(escaped, data.split(b"\n")))
