@@ -52,26 +52,28 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
     """The ID of a line or None, its data, and when it is due: `due` if it has no delay."""
     # Where files were joined, a mark is in the middle.
     record = _decode(_record, line.removeprefix(MARK), "not a JSON object with data or data_b64")
-    if record.data_b64 is not None:
-        if bytes(record.data) not in _ABSENT:
-            raise BadRecord("it has both data and data_b64")
-        data = record.data_b64
-    elif bytes(record.data):
-        data = text_of(record.data)
-    else:
-        raise BadRecord("it has neither data nor data_b64")
-    item_id = None
-    has_id = bytes(record.id) not in _ABSENT
-    if record.id_b64 is not None:
-        if has_id:
-            raise BadRecord("it has both id and id_b64")
-        item_id = record.id_b64
-    elif has_id:
-        item_id = text_of(record.id)
+    data = _either("data", record.data, record.data_b64)
+    if data is None:
+        if not bytes(record.data):
+            raise BadRecord("it has neither data nor data_b64")
+        data = b"null"
+    item_id = _either("id", record.id, record.id_b64)
     if item_id == b"":
         raise BadRecord("its id is empty")
     delay = bytes(record.delay)
-    return item_id, data, due if delay in _ABSENT else _due_after(delay)
+    return (
+        item_id,
+        b"null" if data is None else data,
+        due if delay in _ABSENT else _due_after(delay),
+    )
+
+
+def _either(name: str, text: Raw, decoded: bytes | None) -> bytes | None:
+    if bytes(text) in _ABSENT:
+        return decoded
+    if decoded is not None:
+        raise BadRecord(f"it has both {name} and {name}_b64")
+    return text_of(text)
 
 
 def field_of(data: bytes, name: str) -> bytes:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from hashlib import sha256
+from itertools import chain
 from stat import S_ISFIFO
 from typing import BinaryIO, NamedTuple
 
@@ -21,6 +22,7 @@ class InputFormat(StrEnum):
     RAW = "raw"
 
 
+_JSONL = InputFormat.JSONL
 _IDS_AT_ONCE = 1024
 # Records are parsed together up to this size, which exceeds that of a chunk of the stream.
 _AT_ONCE_BYTES = 1024 * 1024
@@ -55,25 +57,18 @@ class IdRule(NamedTuple):
 
     def maker(self) -> Callable[[bytes], bytes]:
         if self.kind == "uuid":
-            made = iter(lambda: random_ids(_IDS_AT_ONCE), None)
-            ids = (item_id for each in made for item_id in each)
+            ids = chain.from_iterable(iter(lambda: random_ids(_IDS_AT_ONCE), None))
             return lambda _data: next(ids)
         if self.kind == "sha256":
             return lambda data: sha256(data).hexdigest().encode("ascii")
         if self.kind == "line":
-            return _line_id
+            return bytes
         from rwq_cli.input.json_lines import field_of
 
         return lambda data: field_of(data, self.name)
 
 
 RANDOM_IDS = IdRule("uuid")
-
-
-def _line_id(data: bytes) -> bytes:
-    if not data:
-        raise BadRecord("empty data cannot be its own ID")
-    return data
 
 
 def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[NewItems | Flush]:
@@ -126,9 +121,18 @@ class RecordReader:
         for name in names:
             if self._strict and self.rejected:
                 return
-            with open_input(self._environment, name) as self._current:
+            with open_input(self._environment, name) as stream:
+                self._current = stream
+                if self._format is InputFormat.RAW:
+                    record = whole(self._environment, stream)
+                    yield from self._batches("input", [[record]], keep_empty=True)
+                    continue
+                is_nul, is_json = (self._format is each for each in (InputFormat.NUL, _JSONL))
+                separator = b"\0" if is_nul else b"\n"
+                options = {"is_json": is_json, "is_text": not is_nul}
+                groups = split(self._environment, stream, separator, **options)
                 where = "line" if name == "-" else f"{name}, line"
-                yield from self._from_stream(where, self._current)
+                yield from self._batches(where, groups, keep_empty=False)
 
     def fraction(self) -> float | None:
         """How much of the file that is read is read; None for a pipe or a terminal."""
@@ -139,21 +143,14 @@ class RecordReader:
         except (OSError, ValueError):
             return None
 
-    def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems | Flush]:
-        if self._format is InputFormat.RAW:
-            record = whole(self._environment, stream)
-            return self._batches("input", [[record]], keep_empty=True)
-        is_nul, is_json = (self._format is each for each in (InputFormat.NUL, InputFormat.JSONL))
-        separator = b"\0" if is_nul else b"\n"
-        groups = split(self._environment, stream, separator, is_json=is_json, is_text=not is_nul)
-        return self._batches(where, groups, keep_empty=False)
-
     def _batches(
         self, where: str, groups: Iterable[list[bytes] | Flush], *, keep_empty: bool
     ) -> Iterator[NewItems | Flush]:
-        parse, make_id = self._parser(), self._id_rule.maker()
-        batch = BatchBuilder()
-        number = 0
+        is_json, make_id = self._format is _JSONL, self._id_rule.maker()
+        if is_json:
+            # Its parser takes as long to import as a short command takes to run.
+            from rwq_cli.input.json_lines import parse_record, payloads
+        batch, number = BatchBuilder(), 0
         for group in groups:
             if isinstance(group, Flush):
                 yield from batch.take()
@@ -161,7 +158,11 @@ class RecordReader:
                 continue
             for start in range(0, len(group), ADD_ITEMS):
                 records = group[start : start + ADD_ITEMS]
-                if (all_data := self._payloads(records)) is not None:
+                # Those that consist of data only need not be taken one by one.
+                all_data: list[bytes] | None = None
+                if self._id_rule == RANDOM_IDS and sum(map(len, records)) <= _AT_ONCE_BYTES:
+                    all_data = payloads(records) if is_json else records
+                if all_data is not None and (is_json or b"" not in records):
                     yield from batch.take()
                     count = len(records)
                     dues: list[Due | None] | None = [self._due] * count if self._due else None
@@ -174,9 +175,14 @@ class RecordReader:
                         self.empty += 1
                         continue
                     try:
-                        item_id, data, due = parse(record)
-                        if item_id is None:
-                            item_id = make_id(data)
+                        item_id, data, due = None, record, self._due
+                        if is_json:
+                            item_id, data, due = parse_record(record, self._due)
+                        if len(data) > ITEM_BYTES_MAX:
+                            raise BadRecord(TOO_LARGE)
+                        item_id = make_id(data) if item_id is None else item_id
+                        if not item_id:
+                            raise BadRecord("empty data cannot be its own ID")
                         if batch.add(item_id, data, due):
                             yield from batch.take()
                     except BadRecord as error:
@@ -186,27 +192,3 @@ class RecordReader:
                             yield from batch.take()
                             return
         yield from batch.take()
-
-    def _payloads(self, records: list[bytes]) -> list[bytes] | None:
-        """The data of records that consist of data only; None if each has to be parsed."""
-        if self._id_rule != RANDOM_IDS or sum(map(len, records)) > _AT_ONCE_BYTES:
-            return None
-        if self._format is InputFormat.JSONL:
-            from rwq_cli.input import json_lines
-
-            return json_lines.payloads(records)
-        return None if b"" in records else records
-
-    def _parser(self) -> Callable[[bytes], tuple[bytes | None, bytes, Due | None]]:
-        """A function that returns the ID of a record or None, its data, and when it is due."""
-        if self._format is InputFormat.JSONL:
-            from rwq_cli.input.json_lines import parse_record
-
-            return lambda line: parse_record(line, self._due)
-
-        def parse(record: bytes) -> tuple[None, bytes, Due | None]:
-            if len(record) > ITEM_BYTES_MAX:
-                raise BadRecord(TOO_LARGE)
-            return None, record, self._due
-
-        return parse

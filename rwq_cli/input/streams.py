@@ -40,14 +40,7 @@ def open_input(environment: Environment, name: str) -> AbstractContextManager[Bi
     try:
         return cast(BinaryIO, Reader(name))
     except OSError as error:
-        raise _unreadable(name, error)
-
-
-def _unreadable(name: object, error: OSError) -> InvalidArgument:
-    reason = os_reason(error)
-    if isinstance(name, str):
-        return InvalidArgument(f"cannot read {name}: {reason}", "check the file's name")
-    return InvalidArgument(f"cannot read stdin: {reason}", "check what it is")
+        raise InvalidArgument(f"cannot read {name}: {os_reason(error)}", "check the file's name")
 
 
 def chunks(environment: Environment, stream: BinaryIO) -> Iterator[bytes | Flush]:
@@ -63,7 +56,9 @@ def chunks(environment: Environment, stream: BinaryIO) -> Iterator[bytes | Flush
         try:
             chunk = stream.read(_CHUNK_BYTES)
         except OSError as error:
-            raise _unreadable(getattr(stream, "name", None), error)
+            raise InvalidArgument(
+                f"cannot read {_name(stream)}: {os_reason(error)}", "check what it is"
+            )
         if not chunk:
             return
         yield chunk

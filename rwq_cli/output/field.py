@@ -161,13 +161,17 @@ class Fields(Generic[T]):
     def __getitem__(self, name: str) -> Field[T]:
         return self._by_name[name]
 
-    def get(self, column: Field[T]) -> Field[T]:
-        return self._by_name.get(column.flat_name, column)
+    def shown_as(self, columns: Iterable[Field[T]]) -> "Fields[T]":
+        """The same fields, as these columns where they are the same."""
+        own = {column.flat_name: column for column in columns}
+        return self._with(own.get(field.flat_name, field) for field in self.all)
 
     def plus(self, *more: Field[T]) -> "Fields[T]":
-        return Fields(
-            self.title, *self.all, *more, is_stream=self.is_stream, has_other_ids=self.has_other_ids
-        )
+        return self._with((*self.all, *more))
+
+    def _with(self, fields: Iterable[Field[T]]) -> "Fields[T]":
+        is_stream, has_other_ids = self.is_stream, self.has_other_ids
+        return Fields(self.title, *fields, is_stream=is_stream, has_other_ids=has_other_ids)
 
     def only(self, names: Sequence[str]) -> "Fields[T]":
         """The same records with these fields only; an `InvalidArgument` if there is no such one."""

@@ -31,7 +31,7 @@ class Writer:
         # Without `table`, CSV has all fields. With `unframed`, nothing follows the bytes of `data`.
         self._fields = fields
         self._columns = columns or fields.columns()
-        self._table = [fields.get(column) for column in table] if not fields.is_chosen else []
+        self._table = [] if fields.is_chosen else table
         self._unframed = unframed
 
     def write(self, record: Any) -> None:

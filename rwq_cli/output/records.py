@@ -59,18 +59,11 @@ class Output:
         # for records that are sorted or counted. With `unframed`, `-o data` adds nothing to the
         # bytes.
         options, output = self.options, self.options.format
-        if options.is_special:
-            check(fields, options)
-        end = None if limit is None else offset + limit
+        if options.by is None:
+            fields = fields.shown_as(_fields_of((*wide, *columns), fields))
+        records, fields = self._arranged(records, fields, limit, offset)
         if options.by is not None:
-            records, fields = counted_by(records, fields, options.by)
             columns, plain_columns, wide, csv_also, id_batches = fields.columns(), (), (), (), None
-        if options.is_ordered:
-            records = in_order(records, fields, options, end)
-        if options.reads_all:
-            records = islice(records, offset, end)
-        if options.fields is not None:
-            fields = fields.only(options.fields)
         count = 0
 
         def counting() -> Iterator[Any]:
@@ -83,20 +76,16 @@ class Output:
             from rwq_cli.output.tables import write_table
 
             is_wide = output is OutputFormat.WIDE and not fields.is_chosen
-            shown = _fields_of(columns, fields)
+            shown = _fields_of(wide if is_wide else columns, fields) or fields.columns()
             if fields.is_chosen:
-                shown = _ranked(_as_in(_fields_of((*wide, *columns), fields), fields.columns()))
-            elif is_wide:
-                shown = _fields_of(wide, fields) or fields.columns()
+                shown = _ranked(fields.columns())
             write_table(shown, counting(), options, keeps_all=fields.is_chosen, is_wide=is_wide)
             sentence = empty if isinstance(empty, str) else empty() if not count else ""
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
         else:
-            lines = _fields_of(plain_columns or columns, fields)
-            if fields.is_chosen:
-                lines = _as_in(lines, fields.columns())
             in_csv = _fields_of((*columns, *csv_also), fields)
+            lines = [] if fields.is_chosen else _fields_of(plain_columns or columns, fields)
             self._writer.use(fields, lines, in_csv, unframed=unframed)
             if output is OutputFormat.IDS and id_batches is not None and not options.is_ordered:
                 count = self._writer.write_ids(progress_until_first(id_batches, options))
@@ -106,6 +95,22 @@ class Output:
             self._end()
         self._environment.stdout.flush()
         return count
+
+    def _arranged(
+        self, records: Iterable[Any], fields: Fields[Any], limit: int | None, offset: int
+    ) -> tuple[Iterable[Any], Fields[Any]]:
+        """The records counted, sorted and limited as the options say, and the chosen fields."""
+        options = self.options
+        if options.is_special:
+            check(fields, options)
+        end = None if limit is None else offset + limit
+        if options.by is not None:
+            records, fields = counted_by(records, fields, options.by)
+        if options.is_ordered:
+            records = in_order(records, fields, options, end)
+        if options.reads_all:
+            records = islice(records, offset, end)
+        return records, fields if options.fields is None else fields.only(options.fields)
 
     def describe(
         self,
@@ -123,12 +128,7 @@ class Output:
         is_json = options.format is OutputFormat.JSON
         if options.by is not None or (options.fields is not None and not is_json):
             return self.table(records, fields, ())
-        if options.is_special:
-            check(fields, options)
-        if options.is_ordered:
-            records = in_order(records, fields, options, None)
-        if options.fields is not None:
-            fields = fields.only(options.fields)
+        records, fields = self._arranged(records, fields, None, 0)
         is_text = options.format.is_table or options.format is OutputFormat.PLAIN
         is_listed = not is_text and not (is_json and is_one)
         if is_listed:
@@ -138,7 +138,12 @@ class Output:
             if is_listed:
                 self._writer.write(record)
             elif not is_text:
-                out.write(self._one(fields, record) + b"\n")
+                line = to_json(fields.json(record))
+                if self._environment.stdout_is_terminal:
+                    from rwq_cli.output.json_text import indented
+
+                    line = indented(line)
+                out.write(line + b"\n")
             elif text is None and options.format is OutputFormat.PLAIN:
                 lines = [f"{name}\t{plain(value)}\n" for name, value in fields.flat(record).items()]
                 out.write("".join(["\n" if count > 1 else "", *lines]).encode())
@@ -150,14 +155,6 @@ class Output:
             self._end()
         out.flush()
         return count
-
-    def _one(self, fields: Fields[T], record: T) -> bytes:
-        line = to_json(fields.json(record))
-        if not self._environment.stdout_is_terminal:
-            return line
-        from rwq_cli.output.json_text import indented
-
-        return indented(line)
 
     def text(self, text: str) -> None:
         self.options.end_progress()
@@ -208,12 +205,6 @@ class Output:
 
 def _fields_of(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:
     return [fields[column] if isinstance(column, str) else column for column in columns]
-
-
-def _as_in(own: Iterable[Field[T]], columns: Iterable[Field[T]]) -> list[Field[T]]:
-    """Columns as a listing has them of its own, where it does."""
-    by_name = {column.flat_name: column for column in own}
-    return [by_name.get(column.flat_name, column) for column in columns]
 
 
 def _ranked(columns: Sequence[Field[T]]) -> list[Field[T]]:
