@@ -15,11 +15,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rwq_cli.cli.call import Call
 from rwq_cli.cli.interrupts import raise_on_interrupt
 from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.options import GLOBAL_NAMES, option
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.settings import Call, Settings
 from rwq_cli.exit_codes import ExitCode, ExitStatus, UsageError
 
 Function = Callable[..., Any]

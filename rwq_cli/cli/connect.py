@@ -4,7 +4,7 @@ import gc
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rwq_cli.cli.interrupts import cancel_on_interrupt
 from rwq_cli.cli.settings import LOCAL, Settings
@@ -23,14 +23,6 @@ _TLS_FILES = {"tls_ca": "ssl_ca_certs", "tls_cert": "ssl_certfile", "tls_key": "
 _FILES = ("password_file", *_TLS_FILES)
 
 
-class _Password(NamedTuple):
-    """A password outside the URL, None for none; where it is from; if it wins over the URL's."""
-
-    value: str | None
-    origin: str
-    is_first: bool = False
-
-
 # What names the server of the run, and its password, in hints of the core.
 _BY_URL = "-u or RWQ_URL"
 
@@ -43,29 +35,32 @@ def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connecti
 
     url, origin, context = settings.server
     given, environment = settings.given, settings.environment
+    variables = environment.variables
     if url.startswith(LOCAL):
         from rwq_cli.local.server import LocalServer
 
-        server = LocalServer(settings.local_directory(url), environment.variables)
+        server = LocalServer(settings.local_directory(url), variables)
         server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
         url = server.url
     settings.check_read_only()
-    password = _password(settings)
-    sentinel_password = None
-    if context is None:
-        # Like RWQ_PASSWORD, it is for no context's server.
-        sentinel_password = environment.variables.get("RWQ_SENTINEL_PASSWORD")
+    password, password_origin = _password(settings)
+    read: str | Callable[[], str | None] | None = password
+    if password is not None and password_origin != "RWQ_PASSWORD":
+        # Its file or command is read again for each later connection.
+        first = iter([password])
+        read = lambda: next(first, None) or _password(settings)[0]  # noqa: E731
     connection = connect(
         Server(
             url=url,
-            password=_read_again(settings, password),
-            password_first=password.is_first,
+            password=read,
+            password_first="password_file" in given,
             **{name: Path(given[name]) for name in _TLS_FILES if name in given},
             tls_insecure=bool(given.get("tls_insecure")),
             connect_timeout_s=settings.connect_timeout_s,
             reply_timeout_s=settings.reply_timeout_s,
             patience_s=settings.patience_s,
-            sentinel_password=sentinel_password,
+            # Like RWQ_PASSWORD, it is for no context's server.
+            sentinel_password=None if context else variables.get("RWQ_SENTINEL_PASSWORD"),
         )
     )
     connection.on_wait = lambda line: environment.note(escaped_text(line))
@@ -76,8 +71,8 @@ def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connecti
     if settings.verbose:
         where = f"{origin}, context {context.name}" if context is not None else origin
         environment.note(f"server {connection.name} ({where})")
-        if password.value is not None:
-            environment.note(f"password ({password.origin})")
+        if password is not None:
+            environment.note(f"password ({password_origin})")
         environment.note(f"output {settings.output} ({settings.output_origin})")
     if settings.progress is not None:
         connection.progress = settings.progress
@@ -102,34 +97,24 @@ def _name_setting(error: "ServerError", place: str, context: "Context | None") -
         error.hint = error.hint.replace(_BY_URL, place)
 
 
-def _password(settings: Settings) -> _Password:
-    """The password: that of `--password-file`, else the context's, else RWQ_PASSWORD."""
+def _password(settings: Settings) -> tuple[str | None, str]:
+    """The password outside the URL, and where it is from."""
     # RWQ_PASSWORD is for a server that was named by its URL: no other server may see it.
     file, context = settings.given.get("password_file"), settings.server.context
     if file is not None:
         from rwq_cli.contexts.password import read_password_file
 
-        value = read_password_file(Path(file), "--password-file")
-        return _Password(value, "--password-file", is_first=True)
+        return read_password_file(Path(file), "--password-file"), "--password-file"
     if context is None:
         given = settings.environment.variables.get("RWQ_PASSWORD")
         # A secret that was made by `echo` ends in a line end, as a file does.
-        given = None if given is None else given.removesuffix("\n").removesuffix("\r")
-        return _Password(given, "RWQ_PASSWORD")
+        return given and given.removesuffix("\n").removesuffix("\r"), "RWQ_PASSWORD"
     origin = f"context {context.name}"
     if context.password_command is context.password_file is None:
-        return _Password(None, origin)
+        return None, origin
     from rwq_cli.contexts.password import password_of
 
-    return _Password(password_of(context, settings.contexts.path), origin)
-
-
-def _read_again(settings: Settings, password: _Password) -> str | Callable[[], str | None] | None:
-    """The password, or what reads its file or runs its command again for each later connection."""
-    if password.value is None or password.origin == "RWQ_PASSWORD":
-        return password.value
-    first = iter([password.value])
-    return lambda: next(first, None) or _password(settings).value
+    return password_of(context, settings.contexts.path), origin
 
 
 def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
@@ -145,10 +130,10 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
 
         from rwq_cli.core.server.urls import without_password
 
-        password = _password(settings)
+        password, _ = _password(settings)
         if url.startswith(LOCAL):
             url = f"{LOCAL}{settings.local_directory(url)}"
-        elif password.is_first:
+        elif "password_file" in given:
             url = without_password(url)
         options = [
             f"{option}={quote(os.path.abspath(given[name]))}"
@@ -159,7 +144,7 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
             options += ["ssl_cert_reqs=none", "ssl_check_hostname=false"]
         if options:
             url += ("&" if "?" in url else "?") + "&".join(options)
-        named = {"RWQ_URL": url, "RWQ_CONTEXT": None, "RWQ_PASSWORD": password.value}
+        named = {"RWQ_URL": url, "RWQ_CONTEXT": None, "RWQ_PASSWORD": password}
     return {
         os.fsencode(name): None if value is None else os.fsencode(value)
         for name, value in named.items()

@@ -9,16 +9,12 @@ from rwq_cli.exit_codes import ExitCode, ExitStatus
 if TYPE_CHECKING:
     from rwq_cli.output.field import Fields
 
-_OWN_MEANINGS = (ExitStatus.OK, ExitStatus.NO, ExitStatus.USAGE, ExitStatus.PARTIAL)
-_USUAL_EXITS: Mapping[ExitCode, str] = {
+_OWN_MEANINGS: dict[ExitCode, str] = {
     ExitStatus.OK: "done",
     ExitStatus.USAGE: "wrong usage",
     ExitStatus.PARTIAL: "the output could not be written",
-    **{status: status.summary for status in ExitStatus if status not in _OWN_MEANINGS},
 }
-_EXITS_OF_A_MONITOR: Mapping[ExitCode, str] = {
-    status: status.summary for status in (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
-}
+_OF_MONITORS = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
 
 
 class Manual(NamedTuple):
@@ -52,7 +48,10 @@ class Manual(NamedTuple):
     @property
     def all_exits(self) -> dict[ExitCode, str]:
         """Every exit code of the command with its meaning, in order."""
-        merged = {**(_EXITS_OF_A_MONITOR if self.monitors else _USUAL_EXITS), **self.exits}
+        usual = [each for each in ExitStatus if each is not ExitStatus.NO]
+        shown = _OF_MONITORS if self.monitors else usual
+        merged: dict[ExitCode, str] = {e: _OWN_MEANINGS.get(e, e.summary) for e in shown}
+        merged.update(self.exits)
         return {status: merged[status] for status in sorted(merged)}
 
     def fields(self, options: Mapping[str, Any] = MappingProxyType({})) -> "Fields[Any] | None":

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from rwq_cli.cli.call import Call
 from rwq_cli.cli.interrupts import was_terminated
+from rwq_cli.cli.settings import Call
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.environment import Environment, os_reason
 from rwq_cli.exit_codes import (

@@ -4,7 +4,7 @@ Which server, queue and holder they name is here, too.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=StrEnum)
 
-DEFAULT_URL = "redis://localhost:6379/0"
 LOCAL = "local:"
 _VARIABLES = ("RWQ_URL", "RWQ_CONTEXT", "REDIS_URL")
-# Fields that are null unless the data is read.
+# Fields that are null unless the data is read, or unless sizes and previews are.
 _DATA_FIELDS = frozenset({"data", "data_b64", "data_json"})
-# Fields that are null unless sizes and previews are read.
 _SIZE_FIELDS = frozenset({"bytes", "preview"})
 
 
@@ -49,7 +47,7 @@ class ServerSetting(NamedTuple):
 
 
 class Settings:
-    """The settings of one run, which nothing changes: a plain class, as `Environment` is."""
+    """The settings of one run, which nothing changes."""
 
     # `beside` are those of another server that the run writes to, too; None for none.
     beside: "Settings | None" = None
@@ -57,21 +55,30 @@ class Settings:
     def __init__(
         self,
         environment: Environment,
-        given: Mapping[str, Any] | None = None,
+        given: Mapping[str, Any] = MappingProxyType({}),
         manual: Manual = Manual(reads_only=True),  # noqa: B008
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         # `manual` and `options` are those of the command, and `given` the options of every command.
-        self.environment, self._manual, self._options = environment, manual, options
-        self.given: Mapping[str, Any] = given or {}
+        self.environment, self.given = environment, given
+        self._manual, self._options = manual, options
         self.null_separated = bool(options.get("null"))
-        self.quiet = bool(self.given.get("quiet"))
-        self.verbose = bool(self.given.get("verbose"))
+        self.quiet, self.verbose = bool(given.get("quiet")), bool(given.get("verbose"))
         # The fields that `--fields` chooses, each once; None for all. The field of `--by`.
-        chosen = (name.strip() for name in self.given.get("fields", "").split(","))
-        self.fields = list(dict.fromkeys(filter(None, chosen))) if "fields" in self.given else None
-        self.by: str | None = self.given.get("by")
-        self.output = self._output()
+        chosen = (name.strip() for name in given.get("fields", "").split(","))
+        self.fields = list(dict.fromkeys(filter(None, chosen))) if "fields" in given else None
+        self.by: str | None = given.get("by")
+        # What describes something is a table in a pipe, too, unless fields are chosen.
+        is_described = manual.always_table and options.get("watch") is None and self.fields is None
+        is_table = environment.stdout_is_terminal or is_described
+        formats: dict[str, Any] = {
+            "-o": given.get("output"),
+            "this command": manual.output,
+            "RWQ_OUTPUT": environment.variables.get("RWQ_OUTPUT") or None,
+            "default": OutputFormat.TABLE if is_table else OutputFormat.PLAIN,
+        }
+        self.output_origin = next(origin for origin, name in formats.items() if name is not None)
+        self.output = _one_of(OutputFormat, formats[self.output_origin], self.output_origin)
         self.colour = self.wants_colour(is_terminal=environment.stdout_is_terminal)
         self.connect_timeout_s = self._duration_s("connect_timeout", CONNECT_TIMEOUT_S)
         self.reply_timeout_s = self._duration_s("reply_timeout", REPLY_TIMEOUT_S)
@@ -79,7 +86,8 @@ class Settings:
         self.patience_s = self._duration_s("patience", PATIENCE_S, may_be_0=True)
 
     def replaced(self, **given: Any) -> "Settings":
-        return Settings(self.environment, {**self.given, **given}, self._manual, self._options)
+        left = {name: each for name, each in {**self.given, **given}.items() if each is not None}
+        return Settings(self.environment, left, self._manual, self._options)
 
     @cached_property
     def contexts(self) -> "Contexts":
@@ -99,52 +107,38 @@ class Settings:
 
     @cached_property
     def server(self) -> ServerSetting:
-        """The server: `-u`, `-c`, RWQ_URL, RWQ_CONTEXT, current context, REDIS_URL, localhost."""
-        variables = self.environment.variables
-        if (url := self.given.get("url")) is not None:
-            return ServerSetting(str(url), "-u")
-        if (name := self.given.get("context")) is not None:
-            return self._of_context(name, "-c")
-        if url := variables.get("RWQ_URL"):
-            return ServerSetting(url, "RWQ_URL")
-        if name := variables.get("RWQ_CONTEXT"):
-            return self._of_context(name, "RWQ_CONTEXT")
-        if self._has_contexts and self.contexts.current is not None:
-            return self._of_context(self.contexts.current, "the current context")
-        if url := variables.get("REDIS_URL"):
-            return ServerSetting(url, "REDIS_URL")
-        return ServerSetting(DEFAULT_URL, "default")
+        origin, url, name = next(each for each in self._servers() if each[1] or each[2])
+        context = self.contexts.get(name) if name else None
+        return ServerSetting(context.url if context else str(url), origin, context)
 
-    def _of_context(self, name: str, origin: str) -> ServerSetting:
-        context = self.contexts.get(name)
-        return ServerSetting(context.url, origin, context)
+    def _servers(self) -> Iterator[tuple[str, str | None, str | None]]:
+        """The settings that may name the server, the first of which does, by URL or by context."""
+        given, variables = self.given, self.environment.variables
+        yield "-u", given.get("url"), None
+        yield "-c", None, given.get("context")
+        yield "RWQ_URL", variables.get("RWQ_URL"), None
+        yield "RWQ_CONTEXT", None, variables.get("RWQ_CONTEXT")
+        yield "the current context", None, self.contexts.current if self._has_contexts else None
+        yield "REDIS_URL", variables.get("REDIS_URL"), None
+        yield "default", "redis://localhost:6379/0", None
 
     @cached_property
     def protecting_context(self) -> "Context | None":
         """The context whose protection applies: the one named, else that of the address."""
-        # Of several contexts with this address, it is the most protected one. None if there is
-        # none.
+        # Of several contexts with this address, it is the most protected one.
         url, _, context = self.server
         if context is not None or not self._has_contexts:
             return context
-        from rwq_cli.contexts.file import Protection
+        place = self._without_local(url)
+        there = (each for each in self.contexts.by_name.values() if self.is_server(each.url, place))
+        return max(there, key=lambda each: (each.read_only, each.protection_level), default=None)
+
+    def is_server(self, url: str, place: str | None = None) -> bool:
+        """True if a URL is that of the run's server, or of the other `place`."""
         from rwq_cli.core.server.urls import is_same_server
 
-        place, levels = self._without_local(url), list(Protection)
-        return max(
-            (
-                each
-                for each in self.contexts.by_name.values()
-                if is_same_server(self._without_local(each.url), place)
-            ),
-            key=lambda each: (each.read_only, levels.index(each.protect)),
-            default=None,
-        )
-
-    def is_server(self, url: str) -> bool:
-        from rwq_cli.core.server.urls import is_same_server
-
-        return is_same_server(url, self._without_local(self.server.url))
+        place = self._without_local(self.server.url) if place is None else place
+        return is_same_server(self._without_local(url), place)
 
     def _without_local(self, url: str) -> str:
         if not url.startswith(LOCAL):
@@ -219,36 +213,36 @@ class Settings:
     @property
     def user_at_host(self) -> str:
         variables = self.environment.variables
-        user = variables.get("USER") or variables.get("LOGNAME") or _account()
+        user = variables.get("USER") or variables.get("LOGNAME")
+        if not user:
+            from pwd import getpwuid
+
+            try:
+                user = getpwuid(os.getuid()).pw_name
+            except KeyError:
+                user = str(os.getuid())
         return f"{user}@{os.uname().nodename}"
 
     def check_yes_for(self) -> None:
         """Raise `InvalidArgument` if `--yes=NAME` names the context of no server of the run."""
-        if (named := self.given.get("yes_for")) is None:
+        named, contexts = self.given.get("yes_for"), self._protecting_contexts
+        if named is None or any(named == each.name for each in contexts):
             return
-        names = list(dict.fromkeys(each.name for each in self._protecting_contexts))
-        if named not in names:
-            found = "this server does not belong to a context"
-            if names:
-                found = f"this is context {' and '.join(names)}"
-            raise InvalidArgument(
-                f"--yes={named} is for another server: {found}", "check -c, -u and rwq context show"
-            )
+        names = " and ".join(dict.fromkeys(each.name for each in contexts))
+        found = f"this is context {names}" if names else "this server does not belong to a context"
+        raise InvalidArgument(
+            f"--yes={named} is for another server: {found}", "check -c, -u and rwq context show"
+        )
 
     @property
     def asking_context(self) -> "Context | None":
         """Of the contexts of all servers that the run writes to, the most protected one."""
         contexts = self._protecting_contexts
-        if len(contexts) < 2:
-            return next(iter(contexts), None)
-        from rwq_cli.contexts.file import Protection
-
-        levels = list(Protection)
-        return max(contexts, key=lambda each: levels.index(each.protect))
+        return max(contexts, key=lambda each: each.protection_level, default=None)
 
     @property
     def _protecting_contexts(self) -> "Sequence[Context]":
-        servers: list[Settings] = [self, *([self.beside] if self.beside else [])]
+        servers = [self] if self.beside is None else [self, self.beside]
         return [each for server in servers if (each := server.protecting_context) is not None]
 
     @property
@@ -263,27 +257,6 @@ class Settings:
                 f"context {self.protecting_context.name} is read-only",
                 "--write allows this one command; --dry-run shows what it would do",
             )
-
-    def _output(self) -> OutputFormat:
-        """The format: `-o`, else RWQ_OUTPUT, else a table on a terminal and plain elsewhere."""
-        # A command that describes something writes a table elsewhere, too, unless fields are
-        # chosen.
-        if (given := self.given.get("output")) is not None:
-            return _one_of(OutputFormat, given, "-o")
-        if self._manual.output is not None:
-            return OutputFormat(self._manual.output)
-        if variable := self.environment.variables.get("RWQ_OUTPUT"):
-            return _one_of(OutputFormat, variable, "RWQ_OUTPUT")
-        is_described = self._manual.always_table and self._options.get("watch") is None
-        is_table = self.environment.stdout_is_terminal or (is_described and self.fields is None)
-        return OutputFormat.TABLE if is_table else OutputFormat.PLAIN
-
-    @property
-    def output_origin(self) -> str:
-        if self.given.get("output") is not None:
-            return "-o"
-        is_set = self._manual.output or self.environment.variables.get("RWQ_OUTPUT")
-        return "RWQ_OUTPUT" if is_set else "default"
 
     @property
     def is_for_people(self) -> bool:
@@ -335,9 +308,8 @@ class Settings:
 
     @property
     def shows_sizes(self) -> bool:
-        if self.fields is None and self.by is None:
-            return True
-        return not _SIZE_FIELDS.isdisjoint(self._fields_used)
+        is_all = self.fields is None and self.by is None
+        return is_all or not _SIZE_FIELDS.isdisjoint(self._fields_used)
 
     @property
     def needs_ids_only(self) -> bool:
@@ -358,8 +330,7 @@ class Settings:
             raise InvalidArgument(f"-o json cannot be combined with {option}", "use -o jsonl")
 
     def _duration_s(self, name: str, default_s: float, *, may_be_0: bool = False) -> float:
-        given = self.given.get(name)
-        if given is None:
+        if (given := self.given.get(name)) is None:
             return default_s
         from rwq_cli.input.values import parse_duration
 
@@ -371,19 +342,30 @@ class Settings:
 
 
 def _one_of(kind: type[E], name: str, source: str) -> E:
-    try:
-        return kind(name)
-    except ValueError:
+    if name not in tuple(kind):
         raise InvalidArgument(
             f"{source} cannot be {name!r}", f"it must be one of {', '.join(kind)}"
         )
+    return kind(name)
 
 
-def _account() -> str:
-    """The name of the current user, or the user ID if there is no name."""
-    from pwd import getpwuid
+class Call:
+    """A command line while it is read: `obj` of Typer's contexts."""
 
-    try:
-        return getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
+    def __init__(self, environment: Environment, arguments: Sequence[str] = ()) -> None:
+        self.environment, self.arguments = environment, arguments
+        self.given: dict[str, Any] = {}
+        self.manual = Manual()
+        self.options: Mapping[str, Any] = {}
+
+    def give(self, name: str, value: Any) -> None:
+        if value not in (None, False, (), []):
+            self.given[name] = list(value) if isinstance(value, tuple) else value
+
+    @cached_property
+    def settings(self) -> Settings:
+        return Settings(self.environment, self.given, self.manual, self.options)
+
+    def end_progress(self) -> None:
+        if "settings" in vars(self):
+            self.settings.end_progress()

@@ -11,7 +11,7 @@ from typer._completion_classes import BashComplete, FishComplete, ZshComplete
 from typer.completion import shell_complete
 
 from rwq_cli.cli.app import build_root
-from rwq_cli.cli.call import Call
+from rwq_cli.cli.settings import Call
 from rwq_cli.environment import Environment
 
 VARIABLE = "_RWQ_COMPLETE"

@@ -60,6 +60,10 @@ class Context(NamedTuple):
     protect: Protection = Protection.NONE
 
     @property
+    def protection_level(self) -> int:
+        return list(Protection).index(self.protect)
+
+    @property
     def is_protected(self) -> bool:
         return self.protect is not Protection.NONE
 

@@ -70,8 +70,8 @@ FRESH: tuple[Fault, ...] = (
         "variable-before-option",
         "RWQ_URL outdoes -u: rm removes items from another server than the one that was named.",
         "rwq_cli/cli/settings.py",
-        'if (url := self.given.get("url")) is not None:',
-        'if not variables.get("RWQ_URL") and (url := self.given.get("url")) is not None:',
+        'yield "-u", given.get("url"), None',
+        'yield "-u", None if variables.get("RWQ_URL") else given.get("url"), None',
     ),
     Fault(
         "quiet-is-loud",
