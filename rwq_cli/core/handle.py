@@ -86,7 +86,8 @@ class Queue:
 
         Its arguments by name are those of its header and of its libraries'; `rest` follows them.
         """
-        return self.call_all([self.script(script, *rest, dry_run=dry_run, **args)])[0]
+        words = (*self._head(dry_run), *script_words(script, rest, **args))
+        return self.connection.run(script, self._script_keys, words)
 
     def script(
         self,

@@ -66,7 +66,7 @@ from rwq_cli.core.items.restore import Line, restore as restore_items
 from rwq_cli.core.items.schedule import bury as bury_items, release as release_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.doctor import diagnose
-from rwq_cli.core.server.window import WINDOW_CALLS
+from rwq_cli.core.server.connection import WINDOW_CALLS
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.probe import ItemSnapshot, Place
 from tests.live.adversity import Adversity, Meddling, adversities, ids, meddling

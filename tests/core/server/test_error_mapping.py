@@ -112,7 +112,7 @@ def test_the_first_word_of_a_reply_decides() -> None:
         with answering(f"-{reply}\r\n".encode()) as url:
             connection = connect(Server(url, patience_s=0))
             with pytest.raises(ServerError) as caught:
-                connection.call_all([ScriptCommand("lease", [], [])])
+                connection.run("lease", [], [])
             with pytest.raises(kind):
                 list(connection.stream([ScriptCommand("lease", [], [])]))
         error = caught.value

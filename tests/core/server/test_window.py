@@ -13,8 +13,8 @@ from rwq_cli.core.errors import OutOfMemory, WrongType
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.add import NewItems, add_batches
 from rwq_cli.core.server.commands import REFUSED, Transaction
+from rwq_cli.core.server.connection import WINDOW_CALLS
 from rwq_cli.core.server.link import Link
-from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import QUEUE, StartServer
 
 

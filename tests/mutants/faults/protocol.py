@@ -113,7 +113,7 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "one-call-at-a-time",
         "Adding waits for each reply before the next call: a far server is slow.",
-        f"{_CORE}/server/window.py",
+        f"{_CORE}/server/connection.py",
         "WINDOW_CALLS = 24",
         "WINDOW_CALLS = 1",
     ),
