@@ -3,7 +3,6 @@
 import pytest
 
 from rwq_cli.core.inspect.activity import QueueRow, Rates, Sample
-from rwq_cli.core.inspect.counting import Taken
 from rwq_cli.core.model import Counts
 from rwq_cli.views.counts import COUNT_FIELDS
 from rwq_cli.views.top import (
@@ -30,7 +29,7 @@ def test_bars_are_relative_to_the_highest_of_those_shown(values: list[int], bars
 
 def row(name: bytes, waiting: int, age_s: int | None = None) -> QueueRow:
     sample = Sample(0.0, waiting, 3, 0, 0, None, None, None, False)
-    return QueueRow(name, sample, Taken(1), age_s, Rates(in_per_s=waiting / 10))
+    return QueueRow(name, sample, 2, 1, False, age_s, Rates(in_per_s=waiting / 10))
 
 
 ROWS = [row(b"b", 2), row(b"a", 1, 7), row(b"c", 3, 5)]
@@ -57,9 +56,9 @@ def test_numbers_are_sorted_from_the_highest_and_unknown_ones_last(
 
 
 def test_counts_that_may_be_more_say_so_in_red() -> None:
-    more = row(b"b", 2)._replace(taken=Taken(41_000, 7, is_least=True))
+    more = row(b"b", 2)._replace(abandoned=41_000, running=7, is_least=True)
     assert [COLUMNS[name].cell(more) for name in ("running", "abandoned")] == [">7", ">41,000"]
-    none = more._replace(taken=Taken(0, 7, is_least=True))
+    none = more._replace(abandoned=0)
     style = COLUMNS["abandoned"].style
     assert style is not None
     assert [style(each) for each in (more, none, row(b"b", 2))] == ["red"] * 3

@@ -7,7 +7,8 @@ since. The rest follows from the lengths.
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from functools import partial
+from itertools import chain, islice, pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +33,7 @@ _NEWEST = 2
 QUEUES_PER_CALL = 50
 # Samples that a rate is measured over, and those that are kept.
 _RATE_SAMPLES = 6
-HISTORY_SAMPLES = 60
+_HISTORY_SAMPLES = 60
 
 
 class Sample(NamedTuple):
@@ -55,7 +56,6 @@ class Sample(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Everything in the queue."""
         return self.waiting + self.processing + self.delayed + self.buried
 
 
@@ -79,9 +79,8 @@ class RateMeter:
 
     def __init__(self) -> None:
         # The last samples of each queue, the latest last.
-        self.samples: dict[bytes, deque[Sample]] = defaultdict(
-            lambda: deque(maxlen=HISTORY_SAMPLES)
-        )
+        kept = partial(deque[Sample], maxlen=_HISTORY_SAMPLES)
+        self.samples: defaultdict[bytes, deque[Sample]] = defaultdict(kept)
 
     def read(self, queues: Iterable[Queue]) -> dict[bytes, Rates]:
         """The rates by the names of the queues; none of one that has a key of the wrong type."""
@@ -100,23 +99,17 @@ class RateMeter:
             last = [next(reversed(self.samples.get(queue.name, ())), None) for queue in group]
             commands = list(map(_commands, group, last))
             connection = group[0].connection.root
-            replies = iter(
-                connection.call_all(
-                    [command for each in commands for command in each],
-                    atomic=not connection.is_cluster,
-                    return_errors=True,
-                )
-            )
+            atomic, flat = not connection.is_cluster, chain.from_iterable(commands)
+            replies = iter(connection.call_all(flat, atomic=atomic, return_errors=True))
             at_s = group[0].clock.monotonic()
             for queue, before, each in zip(group, last, commands, strict=True):
-                sample = _sample([next(replies) for _ in each], before, at_s)
+                sample = _sample(list(islice(replies, len(each))), before, at_s)
                 found[queue.name] = sample
                 if isinstance(sample, Sample):
                     self.samples[queue.name].append(sample)
         return found
 
     def rates(self, name: bytes) -> Rates:
-        """The rates of a queue."""
         recent = list(self.samples[name])[-_RATE_SAMPLES:]
         if len(recent) < 2:
             return UNKNOWN_RATES
@@ -193,30 +186,15 @@ class QueueRow(NamedTuple):
 
     queue: bytes
     sample: Sample
-    # What is in processing.
-    taken: Taken | None = None
+    # In processing, what is not abandoned and what is; whether there may be more of both.
+    running: int | None = None
+    abandoned: int | None = None
+    is_least: bool = False
     # About how long the next item has waited.
     next_age_s: int | None = None
     rates: Rates = UNKNOWN_RATES
     # How many items waited in the last samples, the latest last.
     history: Sequence[int] = ()
-
-    @property
-    def abandoned(self) -> int | None:
-        """How many items are abandoned; None if they were not counted."""
-        return None if self.taken is None else self.taken.abandoned
-
-    @property
-    def running(self) -> int | None:
-        """The entries of processing that are not abandoned; None if those were not counted."""
-        if self.taken is None or self.taken.is_least:
-            return None if self.taken is None else self.taken.running
-        return max(0, self.sample.processing - self.taken.abandoned)
-
-    @property
-    def is_least(self) -> bool:
-        """Whether both may be more: the processing list is long."""
-        return self.taken is not None and self.taken.is_least
 
 
 class Overview(NamedTuple):
@@ -275,17 +253,19 @@ class QueueWatch:
         ages = next_ages({self._queues[n]: each.next[::-1] for n, each in samples.items()})
         call_s = max(call_s, perf_counter() - started_s)
         self._count_taken(samples)
-        rows = [
-            QueueRow(
-                name,
-                sample,
-                self._taken.get(name),
-                ages.get(name),
-                self._meter.rates(name),
-                [each.waiting for each in self._meter.samples[name]],
-            )
-            for name, sample in samples.items()
-        ]
+        rows = []
+        for name, sample in samples.items():
+            taken, rates = self._taken.get(name), self._meter.rates(name)
+            history = [each.waiting for each in self._meter.samples[name]]
+            row = QueueRow(name, sample, next_age_s=ages.get(name), rates=rates, history=history)
+            if taken is not None:
+                running = max(0, sample.processing - taken.abandoned)
+                row = row._replace(
+                    running=taken.running if taken.is_least else running,
+                    abandoned=taken.abandoned,
+                    is_least=taken.is_least,
+                )
+            rows.append(row)
         return Overview(rows, status, left_out, call_s)
 
     def _count_taken(self, samples: Mapping[bytes, Sample]) -> None:

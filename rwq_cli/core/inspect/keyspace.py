@@ -5,7 +5,7 @@ A command scans the keys once, and tells by a key's prefix what it is.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
@@ -58,29 +58,27 @@ def nested_names(queue: Queue, keys: Iterable[bytes]) -> tuple[bytes, ...]:
     """
     suspects = [key for key in keys if key.endswith(PER_QUEUE_SUFFIXES)]
     types = queue.call_all([("TYPE", key) for key in suspects])
-    return _owners(zip(suspects, map(bytes.decode, types), strict=True))
+    return _owners(dict(zip(suspects, map(bytes.decode, types), strict=True)))
 
 
-def _owners(types: Iterable[tuple[bytes, str]]) -> tuple[bytes, ...]:
-    return tuple(sorted({owner for each in types if (owner := owner_of_structure(*each))}))
+def _owners(types: Mapping[bytes, str]) -> tuple[bytes, ...]:
+    owners = {owner_of_structure(key, kind) for key, kind in types.items()}
+    return tuple(sorted(owner for owner in owners if owner is not None))
 
 
-def names_of_unlisted(queue: Queue, ids: Iterable[bytes]) -> dict[bytes, None]:
-    """The names of queues without lists whose data these IDs may be."""
-    suspects = [item_id for item_id in ids if may_be_in_nested_queue(item_id)]
-    owners = (owner_of_unlisted(queue.keys, facts) for facts in facts_of(queue, suspects))
-    return {owner: None for owner in owners if owner is not None}
-
-
-def owner_of_unlisted(keys: QueueKeys, facts: Facts) -> bytes | None:
-    """The queue without lists whose data this ID may be, because it is in no structure of this one:
-    `jobs:item:x:item:1` is the data of `1` in `jobs:item:x`, or of an item of `jobs` that lost its
-    entry.
-    """
-    member = _MEMBER.search(facts.item_id)
-    if member is None or not facts.has_data or facts.is_listed or facts.has_schedule_entry:
-        return None
-    return (keys.item_prefix + facts.item_id[: member.start()]).removesuffix(b":")
+def unlisted_owners(queue: Queue, ids: Iterable[bytes]) -> tuple[bytes, ...]:
+    """The queues without lists whose data these IDs may be, because they are in no structure of
+    this one: `jobs:item:x:item:1` is the data of `1` in `jobs:item:x`, or of an item of `jobs` that
+    lost its entry."""
+    members = {item_id: found for item_id in ids if (found := _MEMBER.search(item_id))}
+    owners = {
+        (queue.keys.item_prefix + facts.item_id[: members[facts.item_id].start()]).removesuffix(
+            b":"
+        )
+        for facts in facts_of(queue, members)
+        if facts.has_data and not facts.is_listed and not facts.has_schedule_entry
+    }
+    return tuple(sorted(owners))
 
 
 class KeyNotes:
@@ -107,8 +105,7 @@ class KeyNotes:
         queue, keys = self._queue, self._queue.keys
         strings = [key for key in page if key.startswith(keys.id_prefixes)]
         for _, reply in queue.read_each("wrong_types", in_batches(strings, items_max=_TYPES)):
-            pairs = zip(reply[::2], reply[1::2], strict=True)
-            self.wrong.update((key, kind.decode()) for key, kind in pairs)
+            self.wrong.update(zip(reply[::2], map(bytes.decode, reply[1::2]), strict=True))
         self._note_results(ids_of(page, keys.result_prefix))
         ours, own = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix), keys.structures
         for key in page:
@@ -138,8 +135,7 @@ class KeyNotes:
 
     @property
     def nested(self) -> tuple[bytes, ...]:
-        """The names of other queues that have a structure among the keys."""
-        return _owners(self.wrong.items())
+        return _owners(self.wrong)
 
     def wrong_keys(self) -> list[bytes]:
         """The keys of the wrong type that belong to no other queue."""
@@ -180,18 +176,14 @@ def survey_facts(
     were read, so an item that is added, leased or completed during the walk is found in its new
     place. The second look of a clean covers the rest.
 
-    The walk keeps all listed IDs until it finds their data keys: about 115 bytes for an ID of 32
-    bytes. Hashes would take less, but a collision could hide an orphan or a ghost.
+    All listed IDs are kept until their data keys are found: about 115 bytes for an ID of 32 bytes.
+    Hashes would take less, but a collision could hide an orphan or a ghost.
 
     `on_listed` receives the facts about each ID in processing or in a sorted set, as if it were
     nowhere else; `on_keys` pages of all keys under the queue's prefix; `notes` the totals.
     """
     notes = notes or KeyNotes(queue)
-    queue.progress.begin(
-        "reading the lists", lengths_of(queue, queue.keys.main, queue.keys.processing)
-    )
     listed, suspects = _walk_structures(queue, on_listed)
-    queue.progress.begin("reading the keys")
     unlisted = _walk_keys(queue, listed, on_keys, notes)
     # The remaining IDs are listed and have no data.
     suspects.update(dict.fromkeys(listed))
@@ -208,25 +200,23 @@ def survey_facts(
             if facts.has_data:
                 notes.returned += 1
                 notes.returns += facts.returns or 0
-    yield from facts_of(queue, suspects.keys(), main_twice=False, digests=True)
+    yield from facts_of(queue, suspects.keys(), digests=True)
 
 
 def _walk_structures(
     queue: Queue, on_listed: OnFacts | None
 ) -> tuple[set[bytes], dict[bytes, None]]:
     """All listed IDs; and those among them that are listed twice or empty, or are in cleaning."""
-    main, processing, cleaning = (
-        ListCursor(queue, key)
-        for key in (queue.keys.main, queue.keys.processing, queue.keys.cleaning)
-    )
+    lists = queue.keys.main, queue.keys.processing
+    queue.progress.begin("reading the lists", lengths_of(queue, *lists))
+    main, processing, cleaning = (ListCursor(queue, key) for key in (*lists, queue.keys.cleaning))
     zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]
     read_first_pages(queue, main, processing, cleaning, *zsets)
     listed: set[bytes] = set()
     suspects: dict[bytes, None] = {}
     looked_at: set[bytes] = set()
     for source in (main, processing, *zsets):
-        is_processing = source is processing
-        known = {"in_processing": is_processing, "digests": is_processing}
+        known = {"in_processing": source is processing, "digests": source is processing}
         for page in source:
             if not listed.isdisjoint(page):
                 suspects.update((item_id, None) for item_id in page if item_id in listed)
@@ -249,12 +239,13 @@ def _walk_structures(
 def _walk_keys(
     queue: Queue, listed: set[bytes], on_keys: OnKeys | None, notes: KeyNotes
 ) -> Iterable[bytes]:
-    """Remove the IDs that have data from `listed`; return those that are not listed.
+    """Remove the IDs that have data from `listed`; return those that are not listed, without those
+    of another queue whose name begins like a data key.
 
     SCAN may return a key twice, and then its ID is among those that are not listed, too; the
-    lookup that follows finds its entry. The keys of another queue whose name begins like a data
-    key are left out.
+    lookup that follows finds its entry.
     """
+    queue.progress.begin("reading the keys")
     keys = queue.keys
     unlisted: list[bytes] = []
     pattern = pattern_of(keys.item_prefix) if on_keys is None else keys.pattern

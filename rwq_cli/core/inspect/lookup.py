@@ -37,27 +37,22 @@ class Places(NamedTuple):
         return self.main.keys() | self.processing.keys()
 
 
-def places_of(queue: Queue, ids: Collection[bytes], *, main_twice: bool = False) -> Places:
-    """Find IDs in both lists: a few by name, for more each list is read once for all of them.
+def places_of(queue: Queue, ids: Collection[bytes]) -> Places:
+    """Find IDs in both lists: a few by name, for more the lists are read once for all of them.
 
-    With `main_twice`, main is read before and after processing, so that an item that moves between
-    them is found in exactly one. Otherwise one that is returned meanwhile may be missed.
+    Main is read before and after processing, so that an item that moves between them is found in
+    exactly one.
     """
     wanted = ids if isinstance(ids, Set) else frozenset(ids)
-    lists = [queue.keys.main, queue.keys.processing, *[queue.keys.main] * main_twice]
+    lists = [queue.keys.main, queue.keys.processing, queue.keys.main]
     if len(wanted) <= FEW_IDS:
         found = _by_name(queue, wanted, lists)
     else:
         queue.progress.begin("reading the lists", lengths_of(queue, *lists))
-        found = []
-        for key in lists:
-            if len(found) == 2 and found[0].keys() == wanted and not found[1]:
-                # None has moved.
-                found.append(found[0])
-            else:
-                found.append(_in_list(ListCursor(queue, key), wanted))
-    if not main_twice:
-        return Places(*found)
+        found = [_in_list(queue, key, wanted) for key in lists[:2]]
+        # If all are in main alone, none has moved.
+        has_moved = found[0].keys() != wanted or found[1]
+        found.append(_in_list(queue, lists[0], wanted) if has_moved else found[0])
     main: dict[bytes, Positions] = {}
     processing: dict[bytes, Positions] = {}
     for item_id in set().union(*found):
@@ -73,8 +68,9 @@ def places_of(queue: Queue, ids: Collection[bytes], *, main_twice: bool = False)
     return Places(main, processing)
 
 
-def _in_list(cursor: ListCursor, wanted: Set[bytes]) -> _ByID:
+def _in_list(queue: Queue, key: bytes, wanted: Set[bytes]) -> _ByID:
     found: dict[bytes, list[int]] = {}
+    cursor = ListCursor(queue, key)
     for page in cursor:
         if not wanted.isdisjoint(page):
             for place, entry in enumerate(page, cursor.offset):
@@ -114,14 +110,10 @@ class ItemReport(NamedTuple):
         return self.main_places[0] if self.main_places else None
 
 
-def look_up(
-    queue: Queue, ids: Collection[bytes], *, main_twice: bool = True, digests: bool = False
-) -> Iterator[ItemReport]:
+def look_up(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> Iterator[ItemReport]:
     """Look up IDs in both lists, and in the list of 0.1 cleaners; in order.
 
     If the lists are short, all facts are of one instant; otherwise they are read after the places.
-    Without `main_twice` (`places_of`) an item that moves may seem duplicated or orphaned, which is
-    good enough for a first look. `digests` are read only if asked for.
     """
     if not ids:
         return
@@ -131,25 +123,18 @@ def look_up(
         if facts:
             yield from _reports(queue, ids, lengths, facts[0])
             return
-    places = places_of(queue, ids, main_twice=main_twice)
+    places = places_of(queue, ids)
     cleaning = Counter(chain.from_iterable(ListCursor(queue, queue.keys.cleaning)))
     for facts in probe(queue, ids, digests=digests):
-        item_id = facts.item_id
-        main, processing = (found.get(item_id, ()) for found in places)
-        counts = len(main), len(processing), cleaning[item_id]
-        yield ItemReport(
-            facts._replace(in_main=counts[0], in_processing=counts[1], in_cleaning=counts[2]),
-            main,
-            processing,
-        )
+        main, processing = (found.get(facts.item_id, ()) for found in places)
+        facts = facts._replace(in_main=len(main), in_processing=len(processing))
+        facts = facts._replace(in_cleaning=cleaning[facts.item_id])
+        yield ItemReport(facts, main, processing)
 
 
-def facts_of(
-    queue: Queue, ids: Collection[bytes], *, main_twice: bool = True, digests: bool = False
-) -> Iterator[Facts]:
+def facts_of(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> Iterator[Facts]:
     """The facts about IDs, in order; see `look_up`."""
-    found = look_up(queue, ids, main_twice=main_twice, digests=digests)
-    return (each.facts for each in found)
+    return (each.facts for each in look_up(queue, ids, digests=digests))
 
 
 def _reports(
@@ -184,24 +169,18 @@ def look_twice(queue: Queue, ids: Collection[bytes], grace_s: float) -> Iterator
 
 
 def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
-    """Read everything that the server stores about IDs, in order.
-
-    A key of an item that has the wrong type is reported in its facts, and counts as empty.
-    """
+    """Read everything that the server stores about IDs, in order."""
     queue.connection.set_no_touch()
     found = list(look_up(queue, list(ids)))
-    # The scripts only say of a lease that it is not a string.
-    types = _types(queue, (key for report in found for key in report.facts.wrong_types))
-    return [
-        report._replace(facts=report.facts._replace(wrong_types={key: types[key] for key in wrong}))
-        if (wrong := report.facts.wrong_types)
-        else report
-        for report in found
-    ]
+    for at, (facts, *places) in enumerate(found):
+        if facts.wrong_types:
+            # The scripts only say of a lease that it is not a string.
+            types = _types(queue, facts.wrong_types)
+            found[at] = ItemReport(facts._replace(wrong_types=types), *places)
+    return found
 
 
 def state(queue: Queue, item_id: bytes | str) -> State:
-    """The state of one ID."""
     (report,) = inspect_items(queue, [to_bytes(item_id)])
     return report.facts.state
 
@@ -225,21 +204,19 @@ def forecast(
     """
     began_s = queue.clock.monotonic()
     waiting = [report.facts.item_id for report in reports if report.position is not None]
-    if not waiting:
-        return [None] * len(reports)
-    queue.clock.sleep(sample_s)
+    if waiting:
+        queue.clock.sleep(sample_s)
     again = {report.facts.item_id: report.position for report in inspect_items(queue, waiting)}
     # Reading the places takes time, too.
     passed_s = max(queue.clock.monotonic() - began_s, 1e-3)
-    forecasts: list[Forecast | None] = []
-    for report in reports:
-        first, second = report.position, again.get(report.facts.item_id)
+
+    def compared(first: int | None, second: int | None) -> Forecast | None:
         if first is None or second is None:
-            forecasts.append(None)
-        else:
-            rate_per_s = max(0.0, (first - second) / passed_s)
-            forecasts.append(Forecast(rate_per_s, second / rate_per_s if rate_per_s else None))
-    return forecasts
+            return None
+        rate_per_s = max(0.0, (first - second) / passed_s)
+        return Forecast(rate_per_s, second / rate_per_s if rate_per_s else None)
+
+    return [compared(each.position, again.get(each.facts.item_id)) for each in reports]
 
 
 def describe(
@@ -251,10 +228,9 @@ def describe(
     `sizes` reads sizes and previews even if that resets idle times, which are read before.
     """
     items = [item_from(queue.name, report.facts, report.position) for report in reports]
-    detail = detail_of(queue, data=data, sizes=sizes)
+    ids, detail = [item.item_id for item in items], detail_of(queue, data=data, sizes=sizes)
     kept: list[ResultKey] | None = None
     with suppress(PermissionDenied):
-        ids = [item.item_id for item in items]
         kept = [key for batch in read_result_keys(queue, ids) for key in batch]
     return list(with_details(queue, items, detail)), kept
 

@@ -16,21 +16,17 @@ _LOADING_S = 2
 
 
 class Level(StrEnum):
-    """The levels of monitoring systems."""
+    """The levels of monitoring systems, from the best to the worst: a known problem must not hide
+    behind an unknown number."""
 
     OK = "OK"
+    UNKNOWN = "UNKNOWN"
     WARNING = "WARNING"
     CRITICAL = "CRITICAL"
-    UNKNOWN = "UNKNOWN"
-
-
-# From the best to the worst: a known problem must not hide behind an unknown number.
-_ORDER = (Level.OK, Level.UNKNOWN, Level.WARNING, Level.CRITICAL)
 
 
 def worst(levels: Iterable[Level]) -> Level:
-    """The worst of some levels; `UNKNOWN` is worse only than `OK`."""
-    return max(levels, key=_ORDER.index)
+    return max(levels, key=list(Level).index)
 
 
 class Measure(StrEnum):
@@ -74,12 +70,10 @@ class Check(NamedTuple):
 
     @property
     def evaluations(self) -> Iterable[Evaluation]:
-        """Those of all measures."""
         return self.by_measure.values()
 
     @property
     def level(self) -> Level:
-        """The worst level of all measures."""
         return worst(each.level for each in self.evaluations)
 
 

@@ -205,7 +205,7 @@ def rounds(
             if seen is None:
                 since_ms = queue.now_ms()
                 # An item that is returned while the lists are read must not seem to be in neither.
-                places = places_of(queue, ids, main_twice=True)
+                places = places_of(queue, ids)
                 lists = queue.keys.main, queue.keys.processing
                 seen = Seen(places, queue.call_all([("LLEN", key) for key in lists]), since_ms)
                 if doing:

@@ -15,7 +15,7 @@ from rwq_cli.core.inspect.cursor import (
     lengths_of,
     read_first_pages,
 )
-from rwq_cli.core.inspect.keyspace import ids_of, names_of_unlisted, nested_names
+from rwq_cli.core.inspect.keyspace import ids_of, nested_names, unlisted_owners
 from rwq_cli.core.inspect.lookup import Places, places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.items.bulk import Journal, Seen, by_script, in_rounds, saving, unlisted
@@ -92,8 +92,7 @@ def _own_keys(queue: Queue) -> _Keys:
         found.marks.update((key, None) for key in page if key.startswith(keys.undo_prefix))
         members = (key for key in page if key.startswith(prefixes))
         suspects += (key for key in members if key.endswith(PER_QUEUE_SUFFIXES))
-    nested = nested_names(queue, suspects) or tuple(names_of_unlisted(queue, found.items))
-    if nested:
+    if nested := nested_names(queue, suspects) or unlisted_owners(queue, found.items):
         own, other = (each.decode("utf-8", "backslashreplace") for each in (queue.name, nested[0]))
         raise InvalidArgument(
             f"keys of the queue {other} look like items of {own}",

@@ -12,6 +12,7 @@ in the state `due`.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -76,31 +77,42 @@ _EXPECTED: Mapping[Code, tuple[State, ...]] = {
 OF_ONE_ITEM = frozenset({Code.ABANDONED, Code.ORPHANED, Code.DUPLICATED})
 
 
-def note_problems(suspects: Suspects, look: FirstLook, facts: Facts) -> None:
-    """Note what is wrong with an ID, in place of what an earlier look saw."""
-    if problems := problems_of(facts):
-        suspects[facts.item_id] = problems
-        if any(problem.code in OF_ONE_ITEM for problem in problems):
-            look.note(facts)
-    else:
-        suspects.pop(facts.item_id, None)
+@dataclass
+class Look:
+    """What a first look saw; what is still so a grace period later is fixed."""
+
+    first: FirstLook
+    suspects: Suspects = field(default_factory=Suspects)
+    has_due: bool = False
+    # How many calls are to look at counts of returns that are chosen at random.
+    samples: int = 0
+
+    def note(self, facts: Facts) -> None:
+        """Note what is wrong with an ID, in place of what was seen of it before."""
+        self.has_due |= facts.due_ms is not None and facts.due_ms <= self.first.at_ms
+        if problems := problems_of(facts):
+            self.suspects[facts.item_id] = problems
+            if any(problem.code in OF_ONE_ITEM for problem in problems):
+                self.first.note(facts)
+        else:
+            self.suspects.pop(facts.item_id, None)
 
 
 class Fixer(NamedTuple):
     """Fixes IDs that looked broken a grace period ago."""
 
     queue: Queue
-    look: FirstLook
+    look: Look
     lock: CleanLock
     dry_run: bool
     bury_after: int | None = None
 
     def fix(
-        self, suspects: Suspects, codes: Iterable[Code], promoted: Set[bytes] = frozenset()
+        self, codes: Iterable[Code], promoted: Set[bytes] = frozenset()
     ) -> Iterator[tuple[Problem, OutcomeBatch]]:
         """Fix these findings in this order; yield what was fixed."""
         by_problem: defaultdict[Problem, list[bytes]] = defaultdict(list)
-        for item_id, problems in suspects.items():
+        for item_id, problems in self.look.suspects.items():
             for problem in problems:
                 by_problem[problem].append(item_id)
         # Promotion removes the entries of what is not due after all; a return those of an item in
@@ -130,7 +142,7 @@ class Fixer(NamedTuple):
                 deleted = queue.run("delete_stray_leases", *batch, **args)
                 yield OutcomeBatch.all_of(deleted, Status.REMOVED)
         elif code in OF_ONE_ITEM or code is Code.STALE_SCHEDULE or where in ("processing", "main"):
-            expected = _EXPECTED.get(code, (state,)), self.look, self.bury_after
+            expected = _EXPECTED.get(code, (state,)), self.look.first, self.bury_after
             for outcomes in repair(queue, ids, *expected, dry_run=dry_run):
                 yield outcomes
                 if where == "cleaning" and not dry_run:
@@ -164,8 +176,8 @@ def clean(
     with Acknowledged() as acknowledged, CleanLock(queue, dry_run=dry_run) as lock:
         # Everything is read before anything is done, so that a dry run sees what the run sees.
         look = (_deep_look if deep else _light_look)(queue, lock)
-        fixer = Fixer(queue, look.first, lock, dry_run, bury_after)
-        for (_, known, where), outcomes in lock.kept(_repairs(fixer, look, grace_s)):
+        fixer = Fixer(queue, look, lock, dry_run, bury_after)
+        for (_, known, where), outcomes in lock.kept(_repairs(fixer, grace_s)):
             acknowledged.add(len(outcomes))
             batch = []
             for item_id, status, _, state in outcomes:
@@ -177,9 +189,9 @@ def clean(
             yield batch
 
 
-def _repairs(fixer: Fixer, look: "_Look", grace_s: float) -> Iterator[tuple[Problem, OutcomeBatch]]:
+def _repairs(fixer: Fixer, grace_s: float) -> Iterator[tuple[Problem, OutcomeBatch]]:
     """What was done about each problem, without what needs no report."""
-    queue, lock, dry_run = fixer.queue, fixer.lock, fixer.dry_run
+    queue, look, lock, dry_run, _ = fixer
     promoted: set[bytes] = set()
     for outcomes in promote(queue, dry_run=dry_run) if look.has_due else ():
         promoted.update(outcomes.ids)
@@ -190,46 +202,11 @@ def _repairs(fixer: Fixer, look: "_Look", grace_s: float) -> Iterator[tuple[Prob
     if not any(problem.code in CLEANED for each in look.suspects.values() for problem in each):
         return
     lock.sleep(grace_s)
-    for problem, outcomes in fixer.fix(look.suspects, CLEANED, promoted):
+    for problem, outcomes in fixer.fix(CLEANED, promoted):
         if problem.code is Code.ORPHANED:
             yield problem._replace(where=None), outcomes
         elif problem.code is not Code.UNGUARDED:
             yield problem, outcomes
-
-
-class _Look(NamedTuple):
-    first: FirstLook
-    suspects: Suspects
-    has_due: bool
-    # How many calls look at counts of returns that were chosen at random.
-    samples: int = 0
-
-
-def _light_look(queue: Queue, lock: CleanLock) -> _Look:
-    processing = ListCursor(queue, queue.keys.processing)
-    delayed = ScheduledCursor(queue, "delayed", page_size=1)
-    first_commands = processing.first_command(), delayed.first_command()
-    # Main, so that a wrong type is an error even if there is nothing to push.
-    others = ("EXISTS", queue.keys.returns), ("LLEN", queue.keys.main)
-    (seconds, micros), *pages, counted, _ = queue.call_all([("TIME",), *first_commands, *others])
-    look = FirstLook(int(seconds) * 1000 + int(micros) // 1000)
-    processing.start(pages[0])
-    delayed.start(pages[1])
-    queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
-    suspects: Suspects = {}
-    batches = (batch for page in lock.kept(processing) for batch in in_batches(page))
-    known = {"in_main": 0, "in_processing": 1, "digests_too": True}
-    for batch, (codes, digests) in queue.read_each("states", batches, **known):
-        at = 0
-        for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
-            if code in _BROKEN:
-                suspects[item_id] = _BROKEN[code]
-                if code == State.ABANDONED.code:
-                    look.digests[item_id] = digests[at : at + DIGEST_DIGITS]
-                    at += DIGEST_DIGITS
-    has_due = next(delayed, None) is not None and delayed.scores[0] <= look.at_ms
-    samples = 1 + 2 * len(suspects) // BATCH_ITEMS if counted else 0
-    return _Look(look, suspects, has_due, samples)
 
 
 _BROKEN = {
@@ -238,16 +215,39 @@ _BROKEN = {
 }
 
 
-def _deep_look(queue: Queue, lock: CleanLock) -> _Look:
-    look, has_due = FirstLook(queue.now_ms()), False
-    suspects: Suspects = {}
+def _light_look(queue: Queue, lock: CleanLock) -> Look:
+    processing = ListCursor(queue, queue.keys.processing)
+    delayed = ScheduledCursor(queue, "delayed", page_size=1)
+    first_commands = processing.first_command(), delayed.first_command()
+    # Main, so that a wrong type is an error even if there is nothing to push.
+    others = ("EXISTS", queue.keys.returns), ("LLEN", queue.keys.main)
+    (seconds, micros), *pages, counted, _ = queue.call_all([("TIME",), *first_commands, *others])
+    look = Look(FirstLook(int(seconds) * 1000 + int(micros) // 1000))
+    processing.start(pages[0])
+    delayed.start(pages[1])
+    queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
+    batches = (batch for page in lock.kept(processing) for batch in in_batches(page))
+    known = {"in_main": 0, "in_processing": 1, "digests_too": True}
+    for batch, (codes, digests) in queue.read_each("states", batches, **known):
+        at = 0
+        for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
+            if code in _BROKEN:
+                look.suspects[item_id] = _BROKEN[code]
+                if code == State.ABANDONED.code:
+                    look.first.digests[item_id] = digests[at : at + DIGEST_DIGITS]
+                    at += DIGEST_DIGITS
+    look.has_due = next(delayed, None) is not None and delayed.scores[0] <= look.first.at_ms
+    look.samples = 1 + 2 * len(look.suspects) // BATCH_ITEMS if counted else 0
+    return look
+
+
+def _deep_look(queue: Queue, lock: CleanLock) -> Look:
+    look = Look(FirstLook(queue.now_ms()))
 
     def note(facts: Facts) -> None:
-        nonlocal has_due
-        has_due = has_due or (facts.due_ms is not None and facts.due_ms <= look.at_ms)
-        note_problems(suspects, look, facts)
+        look.note(facts)
         lock.renew()
 
     for facts in survey_facts(queue, on_listed=note, on_keys=lambda _: lock.renew()):
         note(facts)
-    return _Look(look, suspects, has_due)
+    return look

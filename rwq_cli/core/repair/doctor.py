@@ -15,16 +15,16 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.keyspace import (
     EXAMPLES,
     KeyNotes,
-    owner_of_unlisted,
     shadowed_by_name,
     survey_facts,
+    unlisted_owners,
 )
 from rwq_cli.core.inspect.lookup import facts_of, wrong_structures
 from rwq_cli.core.inspect.server_status import server_status
 from rwq_cli.core.items.repairs import CleanLock
 from rwq_cli.core.keys import hash_tag
-from rwq_cli.core.repair.clean import CLEANED, OF_ONE_ITEM, Fixer, Suspects, note_problems
-from rwq_cli.core.repair.findings import Code, Finding, Problem, Severity, problems_of
+from rwq_cli.core.repair.clean import CLEANED, OF_ONE_ITEM, Fixer, Look, Suspects
+from rwq_cli.core.repair.findings import Code, Finding, Severity, problems_of
 from rwq_cli.core.state.expected import FirstLook
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
@@ -88,40 +88,38 @@ def diagnose(
     # If one of the queue's own keys has the wrong type, the queue cannot be read.
     if wrong := list(wrong_structures(queue)):
         return diagnosis([*findings, _about_keys(Code.WRONG_TYPE, wrong)], None)
-    look, notes = FirstLook(queue.now_ms()), KeyNotes(queue)
-    suspects, about_keys = _first_look(queue, look, notes)
+    look, notes = Look(FirstLook(queue.now_ms())), KeyNotes(queue)
+    _first_look(queue, look, notes)
+    findings += _about_other_keys(queue, look, notes)
     # Keys of the wrong type have a finding of their own.
-    suspects = _only(suspects, lambda _, p: p.code in wanted and p.code is not Code.WRONG_TYPE)
-    findings += about_keys
+    suspects = _only(look.suspects, lambda _, code: code in wanted - {Code.WRONG_TYPE})
     if suspects:
         queue.clock.sleep(grace_s)
-    found = _second_look(queue, suspects, look)
+    found = look.suspects = _second_look(queue, suspects, look.first)
     fixed: defaultdict[Code, set[bytes]] = defaultdict(set)
     if fix and found:
         with CleanLock(queue, dry_run=dry_run) as lock:
-            for problem, outcomes in Fixer(queue, look, lock, dry_run).fix(found, _FIXED):
+            for problem, outcomes in Fixer(queue, look, lock, dry_run).fix(_FIXED):
                 fixed[problem.code].update(outcomes.ids)
 
-    def is_left(item_id: bytes, problem: Problem) -> bool:
-        fixes = (problem.code, *_RESOLVED_BY.get(problem.code, ()))
-        return not any(item_id in fixed[code] for code in fixes)
+    def is_left(item_id: bytes, code: Code) -> bool:
+        return not any(item_id in fixed[each] for each in (code, *_RESOLVED_BY.get(code, ())))
 
     left = _only(found, is_left)
     if fix and not dry_run:
         # Other clients may have fixed the rest, or it is gone.
-        left = _second_look(queue, left, look)
+        left = _second_look(queue, left, look.first)
     for code in Code:
         if ids := _with(found, code):
             remaining = _with(left, code)
             examples = tuple(dict.fromkeys([*remaining, *ids]))
             shown = examples if all_ids else examples[:EXAMPLES]
-            number = len(fixed[code])
+            done = fixed[code]
             if code is Code.STALE_SCHEDULE:
-                number = len(fixed[code].union(fixed[Code.ABANDONED]).intersection(ids))
-            reason = None
-            if code is Code.MOVING:
-                reason = next(facts_of(queue, shown[:1])).reason
-            findings.append(Finding(code, len(ids), shown, False, number, len(remaining), reason))
+                done = (done | fixed[Code.ABANDONED]).intersection(ids)
+            reason = next(facts_of(queue, shown[:1])).reason if code is Code.MOVING else None
+            counts = len(done), len(remaining)
+            findings.append(Finding(code, len(ids), shown, False, *counts, reason))
     return diagnosis(findings, notes.items)
 
 
@@ -140,37 +138,29 @@ def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
         yield _about_keys(Code.NO_HASH_TAG, [queue.name])
 
 
-def _first_look(
-    queue: Queue, look: FirstLook, notes: KeyNotes
-) -> tuple[Suspects, Iterator[Finding]]:
-    """All IDs that look broken, even between two commands of their worker; what is about keys."""
-    suspects: Suspects = {}
+def _about_other_keys(queue: Queue, look: Look, notes: KeyNotes) -> Iterator[Finding]:
+    yield _about_keys(Code.WRONG_TYPE, notes.wrong_keys())
+    others = *notes.nested, *unlisted_owners(queue, look.suspects), *shadowed_by_name(queue)
+    yield _about_keys(Code.SHADOWED_NAME, list(dict.fromkeys(others)))
+    yield _about_keys(Code.FOREIGN_KEY, notes.examples, notes.unowned)
+
+
+def _first_look(queue: Queue, look: Look, notes: KeyNotes) -> None:
+    """Note all IDs that look broken, even between two commands of their worker; and all keys."""
     listed: set[bytes] = set()
-    # Queues without lists whose data look like items that lost their entries.
-    outsiders: dict[bytes, None] = {}
 
     def note_listed(facts: Facts) -> None:
         listed.add(facts.item_id)
-        note_problems(suspects, look, facts)
+        look.note(facts)
 
     def note_keys(page: list[bytes]) -> None:
         for facts in probe(queue, [i for i in notes.add(page) if i not in listed]):
             if found := tuple(p for p in problems_of(facts) if p.code in _OF_LEASES):
-                suspects[facts.item_id] = found
+                look.suspects[facts.item_id] = found
 
     # The survey looks up its suspects everywhere, so their facts replace those read before.
     for facts in survey_facts(queue, on_listed=note_listed, on_keys=note_keys, notes=notes):
-        note_problems(suspects, look, facts)
-        if owner := owner_of_unlisted(queue.keys, facts):
-            outsiders[owner] = None
-
-    def about_keys() -> Iterator[Finding]:
-        names = dict.fromkeys([*notes.nested, *outsiders, *shadowed_by_name(queue)])
-        yield _about_keys(Code.WRONG_TYPE, notes.wrong_keys())
-        yield _about_keys(Code.SHADOWED_NAME, list(names))
-        yield _about_keys(Code.FOREIGN_KEY, notes.examples, notes.unowned)
-
-    return suspects, about_keys()
+        look.note(facts)
 
 
 def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
@@ -185,8 +175,8 @@ def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
     return found
 
 
-def _only(suspects: Suspects, accepts: Callable[[bytes, Problem], bool]) -> Suspects:
-    chosen = {i: tuple(p for p in each if accepts(i, p)) for i, each in suspects.items()}
+def _only(suspects: Suspects, accepts: Callable[[bytes, Code], bool]) -> Suspects:
+    chosen = {i: tuple(p for p in each if accepts(i, p.code)) for i, each in suspects.items()}
     return {item_id: problems for item_id, problems in chosen.items() if problems}
 
 

@@ -1,6 +1,6 @@
 """The findings of the doctor, which `show` names, too: their codes, severities and rules."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -93,21 +93,9 @@ LATE_MS = GUARD_MARGIN_MS
 _STATES = {state: Code(state.value) for state in State if state.is_broken}
 
 
-def findings_about(facts: Facts) -> tuple[Code, ...]:
-    """The codes of the problems of one ID."""
-    if facts.wrong_types:
-        return (Code.WRONG_TYPE,)
-    if not facts.item_id and (facts.has_data or facts.is_listed or facts.has_schedule_entry):
-        return (Code.EMPTY_ID,)
-    rules = _MAY_HOLD[facts.has_data, facts.has_schedule_entry]
-    found = [code for code, holds in rules if holds(facts)]
-    state = facts.state
-    return (_STATES[state], *found) if state in _STATES else tuple(found)
-
-
 def _has_two_holders(facts: Facts) -> bool:
     new, old = facts.new_lease, facts.old_lease
-    if new is None or old is None or new.holder == old.holder:
+    if not facts.has_data or new is None or old is None or new.holder == old.holder:
         return False
     # A guard has no holder.
     return not (is_guard(new) or is_guard(old))
@@ -115,37 +103,41 @@ def _has_two_holders(facts: Facts) -> bool:
 
 def _is_stray(facts: Facts, *, ends: bool) -> bool:
     """Whether an ID without data has a lease, with or without an end."""
-    lease = facts.lease
+    lease = None if facts.has_data else facts.lease
     if lease is None or lease.ends is not ends or may_be_in_nested_queue(facts.item_id):
         return False
     # The guard of a delayed or buried ghost is removed with its entry.
     return not (facts.has_schedule_entry and is_guard(lease))
 
 
-# Each with what must hold first: whether there is data, and an entry in a sorted set; None for any.
-_RULES: tuple[tuple[Code, bool | None, bool | None, Callable[[Facts], bool]], ...] = (
-    (Code.TWO_HOLDERS, True, None, _has_two_holders),
-    (Code.ENDLESS_LEASE, False, None, lambda facts: _is_stray(facts, ends=False)),
-    (Code.STRAY_LEASE, False, None, lambda facts: _is_stray(facts, ends=True)),
-    (Code.DUE, True, True, lambda f: f.state is State.DUE and (f.due_ms or 0) + LATE_MS < f.now_ms),
-    (Code.MOVING, True, True, lambda f: f.state is State.BURIED and bool(transit_of(f.reason))),
-    (Code.UNGUARDED, True, True, lambda facts: facts.is_unguarded),
-    (Code.INVALID_SCORE, None, True, lambda facts: facts.has_invalid_score),
-    (Code.STALE_SCHEDULE, True, True, lambda facts: facts.has_stale_schedule),
-    (Code.STALE_CLEANING, None, None, lambda facts: facts.is_stale_in_cleaning),
-    (Code.STALE_RETURNS, False, None, lambda facts: facts.has_stale_returns),
-    (Code.INVALID_RETURNS, True, None, lambda facts: facts.has_invalid_returns),
+_RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
+    (Code.TWO_HOLDERS, _has_two_holders),
+    (Code.ENDLESS_LEASE, lambda facts: _is_stray(facts, ends=False)),
+    (Code.STRAY_LEASE, lambda facts: _is_stray(facts, ends=True)),
+    (Code.STALE_CLEANING, lambda facts: facts.is_stale_in_cleaning),
+    (Code.STALE_RETURNS, lambda facts: facts.has_stale_returns),
+    (Code.INVALID_RETURNS, lambda facts: facts.has_data and facts.has_invalid_returns),
 )
-# By what is there, those that may hold: almost all entries are healthy, and there are millions.
-_MAY_HOLD = {
-    (data, entry): [
-        (code, holds)
-        for code, wants_data, wants_entry, holds in _RULES
-        if wants_data in (None, data) and wants_entry in (None, entry)
-    ]
-    for data in (False, True)
-    for entry in (False, True)
-}
+# Of what has an entry in a sorted set, which is rare among millions that are healthy.
+_ENTRY_RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
+    (Code.DUE, lambda f: f.state is State.DUE and (f.due_ms or 0) + LATE_MS < f.now_ms),
+    (Code.MOVING, lambda f: f.state is State.BURIED and bool(transit_of(f.reason))),
+    (Code.UNGUARDED, lambda facts: facts.is_unguarded),
+    (Code.INVALID_SCORE, lambda facts: facts.has_invalid_score),
+    (Code.STALE_SCHEDULE, lambda facts: facts.has_stale_schedule),
+)
+
+
+def findings_about(facts: Facts) -> tuple[Code, ...]:
+    """The codes of the problems of one ID."""
+    if facts.wrong_types:
+        return (Code.WRONG_TYPE,)
+    if not facts.item_id and (facts.has_data or facts.is_listed or facts.has_schedule_entry):
+        return (Code.EMPTY_ID,)
+    rules = (*_ENTRY_RULES, *_RULES) if facts.has_schedule_entry else _RULES
+    found = tuple(code for code, holds in rules if holds(facts))
+    state = facts.state
+    return (_STATES[state], *found) if state in _STATES else found
 
 
 class Problem(NamedTuple):
@@ -176,20 +168,18 @@ def problems_of(facts: Facts) -> Problems:
     return _SHARED.setdefault(found, found)
 
 
-def _places(code: Code, facts: Facts) -> Iterator[str | None]:
-    entries = (("delayed", facts.due_ms is not None), ("buried", facts.buried_ms is not None))
-    scheduled = [where for where, is_there in entries if is_there]
+def _places(code: Code, facts: Facts) -> list[str | None]:
+    scores = {"delayed": facts.due_ms, "buried": facts.buried_ms}
+    scheduled: list[str | None] = [where for where in scores if scores[where] is not None]
     match code:
         case Code.GHOST | Code.EMPTY_ID:
             # One fix removes the entries of both lists.
-            if facts.is_listed:
-                yield "processing" if facts.in_processing else "main"
-            yield from scheduled
+            listed = "processing" if facts.in_processing else "main"
+            return [*[listed] * facts.is_listed, *scheduled]
         case Code.DUPLICATED:
-            yield "processing" if facts.in_processing and facts.session is None else "main"
+            return ["processing" if facts.in_processing and facts.session is None else "main"]
         case Code.STALE_SCHEDULE:
-            yield scheduled[0]
+            return scheduled[:1]
         case Code.ORPHANED:
-            yield "cleaning" if facts.in_cleaning else None
-        case _:
-            yield _CHANGED.get(code)
+            return ["cleaning" if facts.in_cleaning else None]
+    return [_CHANGED.get(code)]

@@ -296,8 +296,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "purge-of-nested-queues",
         "purge of jobs deletes the keys of the queue jobs:item:x.",
         f"{_CORE}/items/purge.py",
-        "nested = nested_names(queue, suspects) or tuple(names_of_unlisted(queue, found.items))",
-        "nested = ()",
+        "if nested := nested_names(queue, suspects) or unlisted_owners(queue, found.items):",
+        "if nested := ():",
     ),
     # States.
     Fault(
