@@ -61,12 +61,8 @@ def _time(text: str) -> str:
 )
 def add(
     settings: Settings,
-    data: Annotated[
-        list[str] | None, argument("[DATA]...", "Items; without any, or with -, stdin.")
-    ] = None,
-    file: Annotated[
-        list[str] | None, option("-f, --file FILE", "Read items from a file; - is stdin.")
-    ] = None,
+    data: Annotated[list[str] | None, argument("[DATA]...", "Items; - or none is stdin.")] = None,
+    file: Annotated[list[str] | None, option("-f, --file FILE", "Read a file; - is stdin.")] = None,
     input_format: Annotated[
         InputFormat,
         option(
@@ -75,42 +71,23 @@ def add(
             "optionally id and delay. nul: items end with NUL. raw: each input is one item.",
         ),
     ] = InputFormat.LINES,
-    item_id: Annotated[
-        bytes | None, option("--id ID", "The item's ID; only one item may be given.", parse_id)
-    ] = None,
+    item_id: Annotated[bytes | None, option("--id ID", "The ID of the one item.", parse_id)] = None,
     id_from: Annotated[
         IdRule | None,
-        option(
-            "--id-from RULE",
-            "How IDs are generated: uuid (random, the default), sha256 (of the data), line (the "
-            "data itself) or field:NAME (of JSON data).",
-            IdRule.parse,
-        ),
+        option("--id-from RULE", "uuid (default), sha256, line or field:NAME.", IdRule.parse),
     ] = None,
     unique: Annotated[bool, option("--unique", "Skip the check for duplicates.")] = False,
     delay_s: Annotated[
-        Duration | None,
-        option(
-            "--delay DUR", "Delay the items; a delay in a JSON line takes precedence.", Duration
-        ),
+        Duration | None, option("--delay DUR", "Delay them; a JSON line's delay wins.", Duration)
     ] = None,
     at: Annotated[
         str | None,
-        option(
-            "--at TIME",
-            "Delay the items until this time of the server's clock: 08:00, 2026-11-22T08:00, "
-            "with a zone (Z, +01:00) or in local time, or @ and unix seconds.",
-            _time,
-        ),
+        option("--at TIME", "Delay until 08:00, 2026-11-22T08:00 (Z, +01:00) or @UNIX.", _time),
     ] = None,
     strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
     reconnect_s: Annotated[
         Duration | None,
-        option(
-            "--reconnect DUR",
-            "Go on after a lost server; needs IDs, so that what it may have added is a duplicate.",
-            Duration,
-        ),
+        option("--reconnect DUR", "Go on after a lost server; needs IDs, for the check.", Duration),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:

@@ -107,10 +107,7 @@ def check(
     warn: Annotated[
         list[Any] | None,
         option(
-            "--warn NAME=VALUE",
-            "WARNING if more than this (repeatable): waiting, abandoned, processing, delayed, "
-            "buried or orphaned (counts), or age (a duration).",
-            _limit,
+            "--warn NAME=VALUE", f"WARNING above it: {', '.join(Measure)} (repeatable).", _limit
         ),
     ] = None,
     critical: Annotated[
@@ -118,12 +115,7 @@ def check(
     ] = None,
     deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
     output_format: Annotated[
-        CheckFormat,
-        option(
-            "--format",
-            "nagios: one line with performance data. prometheus: all counts of every "
-            "queue, for a textfile collector.",
-        ),
+        CheckFormat, option("--format", "nagios: one line; prometheus: for a textfile collector.")
     ] = CheckFormat.NAGIOS,
     all_queues: AllQueuesOption = False,
 ) -> MonitoringStatus:

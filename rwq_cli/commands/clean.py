@@ -81,22 +81,11 @@ class Cleaning(NamedTuple):
     settings: Settings
     grace_s: GraceOption = DEFAULT_GRACE
     bury_after: Annotated[
-        int | None,
-        option(
-            "--bury-after N",
-            "Bury an item instead of returning it if it has already been returned N times, by "
-            "cleans or after failed attempts.",
-            min=0,
-        ),
+        int | None, option("--bury-after N", "Bury what was returned N times already.", min=0)
     ] = None
     dry_run: DryRunOption = False
     every: Annotated[
-        Duration | None,
-        option(
-            "--every DUR",
-            "Clean about this often until stopped; if the server is lost, wait for it.",
-            interval,
-        ),
+        Duration | None, option("--every DUR", "Clean about this often until stopped.", interval)
     ] = None
     notify: NotifyOption = False
     listen: ListenOption = None

@@ -45,18 +45,10 @@ def complete(
     choice: Choice,
     owner: Annotated[
         str | None,
-        option(
-            "--owner SESSION",
-            "Only items leased by this RWQ_SESSION or holder.",
-            offer=offer_holders,
-        ),
+        option("--owner SESSION", "Only what this session or holder holds.", offer=offer_holders),
     ] = None,
-    result: Annotated[
-        str | None, option("--result FILE", "Store this file as the result; - is stdin.")
-    ] = None,
-    rejected: Annotated[
-        bool, option("--rejected", "Store the status rejected: the item was given up.")
-    ] = False,
+    result: Annotated[str | None, option("--result FILE", "Its result; - is stdin.")] = None,
+    rejected: Annotated[bool, option("--rejected", "It was given up: store rejected.")] = False,
     result_ttl_s: Annotated[
         Duration | None,
         option(

@@ -27,12 +27,7 @@ def completion(
     settings: Settings,
     shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.")],
     install: Annotated[
-        bool,
-        option(
-            "--install",
-            "Write it to a file in the home directory, add a line that reads it to ~/.bashrc or "
-            "~/.zshrc, and print where it is.",
-        ),
+        bool, option("--install", "Write it to a file that the shell reads, and say where it is.")
     ] = False,
 ) -> None:
     from typer._completion_shared import get_completion_script, install as install_script

@@ -236,18 +236,13 @@ def set_(
     settings: Settings,
     name: NameArgument,
     password_command: Annotated[
-        str | None,
-        option("--password-command CMD", "A shell command that prints the password, one line."),
+        str | None, option("--password-command CMD", "A shell command that prints the password.")
     ] = None,
     name_color: Annotated[
         str | None, option("--name-color COLOR", f"The colour of its name: {', '.join(COLOURS)}.")
     ] = None,
     read_only: Annotated[
-        bool | None,
-        option(
-            "--read-only/--no-read-only",
-            "Refuse commands that change the server, unless --write is given.",
-        ),
+        bool | None, option("--read-only/--no-read-only", "Refuse changes unless --write is given.")
     ] = None,
     protect: Annotated[
         Protection | None,

@@ -58,14 +58,9 @@ DIFFERENCE_COLUMNS = ("id", "kind", "here", "there", "same_data")
 )
 def diff(
     settings: Settings,
-    name: Annotated[
-        str | None, argument("[QUEUE]", "The first queue; -q names it, too.", offer=offer_queues)
-    ] = None,
+    name: Annotated[str | None, argument("[QUEUE]", "The first queue.", offer=offer_queues)] = None,
     other: Annotated[
-        str | None,
-        argument(
-            "[OTHER]", "The other queue; without it, the one of the same name.", offer=offer_queues
-        ),
+        str | None, argument("[OTHER]", "The other. Default: the same name.", offer=offer_queues)
     ] = None,
     to_url: ToUrlOption = None,
     to_context: ToContextOption = None,

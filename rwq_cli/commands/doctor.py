@@ -176,12 +176,8 @@ def _codes(text: str) -> frozenset[Code]:
 )
 def doctor(
     settings: Settings,
-    fix: Annotated[
-        bool, option("--fix", "Repair what can be repaired automatically; safe while workers run.")
-    ] = False,
-    dry_run: Annotated[
-        bool, option("--dry-run", "With --fix: report what would be done, but change nothing.")
-    ] = False,
+    fix: Annotated[bool, option("--fix", "Repair what it can; safe while workers run.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", "With --fix: only say what it would do.")] = False,
     grace_s: GraceOption = DEFAULT_GRACE,
     only: Annotated[
         frozenset[Code] | None, option("--only CODE,...", "Only these findings.", _codes)

@@ -62,15 +62,9 @@ _RUN_ITEMS = 500
 def edit(
     settings: Settings,
     choice: Choice,
-    file: Annotated[
-        str | None, option("-f, --file FILE", "The new data, in place of an editor; - is stdin.")
-    ] = None,
+    file: Annotated[str | None, option("-f, --file FILE", "The new data; - is stdin.")] = None,
     run: Annotated[
-        str | None,
-        option(
-            "--run COMMAND",
-            "A shell command: its stdin is the data of an item, its stdout the new data.",
-        ),
+        str | None, option("--run COMMAND", "A shell command: data on stdin, the new on stdout.")
     ] = None,
     lines: Annotated[
         bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")

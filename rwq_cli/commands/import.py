@@ -56,11 +56,7 @@ def import_(
     file: Annotated[str, argument("FILE", "The export; - is stdin.")],
     on_conflict: Annotated[
         OnConflict,
-        option(
-            "--on-conflict",
-            "If an ID exists with other data: fail counts it as a failure, skip leaves it, "
-            "replace overwrites it. An existing result stays, except with replace.",
-        ),
+        option("--on-conflict", "For an ID with other data; results stay, except with replace."),
     ] = OnConflict.FAIL,
     strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False,
     yes: Annotated[

@@ -89,20 +89,13 @@ def lease(
     lease_s: LeaseForOption = DEFAULT_LEASE,
     ids: Annotated[
         list[bytes] | None,
-        option(
-            "--id ID",
-            "Lease this waiting, delayed or buried item; can be given several times.",
-            parse_id,
-            offer=offer_ids(),
-        ),
+        option("--id ID", "This item, wherever it waits; repeatable.", parse_id, offer=offer_ids()),
     ] = None,
     wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False,
     timeout_s: Annotated[
         Duration | None, option("--timeout DUR", "Wait, but at most this long.", Duration)
     ] = None,
-    fair: Annotated[
-        bool, option("--fair", "Try several queues in random order, reshuffled for each attempt.")
-    ] = False,
+    fair: Annotated[bool, option("--fair", "Try several queues in random order.")] = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     environment, wants_data = settings.environment, settings.output is not OutputFormat.IDS

@@ -43,9 +43,7 @@ GROUP_HELP = "Start, stop or inspect the embedded server behind -u local:."
 
 Directory = Annotated[
     str | None,
-    argument(
-        "[DIR]", "Data directory. Default: that of -u local:DIR, else ~/.local/state/rwq/local."
-    ),
+    argument("[DIR]", "Default: that of -u local:DIR, else ~/.local/state/rwq/local."),
 ]
 
 

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rwq_cli.cli.choosing import filters
 from rwq_cli.cli.command import command
 from rwq_cli.cli.options import (
@@ -14,6 +12,7 @@ from rwq_cli.cli.options import (
     DataOption,
     LimitOption,
     WatchOption,
+    argument,
     option,
 )
 from rwq_cli.cli.settings import Settings
@@ -70,19 +69,12 @@ def ls(
     settings: Settings,
     *,
     which: Annotated[
-        Which | None,
-        typer.Argument(
-            metavar="[WHICH]",
-            help=f"{', '.join(Which).replace(',', ' (default),', 1)}.",
-            show_default=False,
-        ),
+        Which | None, argument("[WHICH]", f"{', '.join(Which).replace(',', ' (default),', 1)}.")
     ] = None,
     limit: LimitOption = 50,
     offset: Annotated[int, option("--offset N", "Skip the first N.", min=0)] = 0,
     tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
-    deep: Annotated[
-        bool, option("--deep", "With all: also items in no list; walks over all keys.")
-    ] = False,
+    deep: Annotated[bool, option("--deep", "With all: also items in no list; slow.")] = False,
     data: DataOption = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,

@@ -58,17 +58,11 @@ _ARRIVAL_S = 5.0
 def mv(
     settings: Settings,
     choice: Choice,
-    to: Annotated[
-        bytes, option("--to QUEUE", "The queue to move them to.", os.fsencode, offer=offer_queues)
-    ],
+    to: Annotated[bytes, option("--to QUEUE", "The other queue.", os.fsencode, offer=offer_queues)],
     to_url: ToUrlOption = None,
     to_context: ToContextOption = None,
-    force: Annotated[
-        bool, option("--force", "Also leased, delayed and buried items; their leases end.")
-    ] = False,
-    follow: Annotated[
-        bool, option("--follow", "Also move what arrives later, until stopped.")
-    ] = False,
+    force: Annotated[bool, option("--force", "Also what is leased, delayed or buried.")] = False,
+    follow: Annotated[bool, option("--follow", "Also what arrives later, until stopped.")] = False,
 ) -> ExitStatus:
     dry_run = choice.dry_run
     if follow and (choice.by_name or dry_run):

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 def queues(
     settings: Settings,
     pattern: Annotated[
-        bytes | None,
-        argument("[PATTERN]", "Only names that match this glob.", os.fsencode, offer=offer_queues),
+        bytes | None, argument("[PATTERN]", "Only matching names.", os.fsencode, offer=offer_queues)
     ] = None,
     watch: WatchOption = None,
 ) -> None:

@@ -38,12 +38,9 @@ _LATER = kind_of(Status.DELAYED, _FAILURES)
 def release(
     _: Settings,
     choice: Choice,
-    front: Annotated[
-        bool, option("--front", "Return the items to the front, in this order.")
-    ] = False,
+    front: Annotated[bool, option("--front", "Return them to the front, in this order.")] = False,
     delay_s: Annotated[
-        Duration | None,
-        option("--delay DUR", "Return the items after this delay; 0 means now.", Duration),
+        Duration | None, option("--delay DUR", "Return them after this delay; 0 is now.", Duration)
     ] = None,
     force: ForceOption = False,
 ) -> ExitStatus:

@@ -86,12 +86,7 @@ def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
 def result(
     settings: Settings,
     item_id: Annotated[bytes, argument("ID", "The item's ID.", parse_id, offer=offer_ids())],
-    wait: Annotated[
-        bool,
-        option(
-            "--wait", "Wait while the item exists, in any state. Due items are promoted meanwhile."
-        ),
-    ] = False,
+    wait: Annotated[bool, option("--wait", "Wait while it exists; promotes due items.")] = False,
     timeout_s: Annotated[
         Duration | None, option("--timeout DUR", "Wait, but at most this long.", Duration)
     ] = None,

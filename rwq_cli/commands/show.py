@@ -36,17 +36,11 @@ from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, read_shown, show_sect
 def show(
     settings: Settings,
     ids: Annotated[
-        list[str] | None,
-        argument("ID...", "IDs, or - to read them from stdin, one per line.", offer=offer_ids()),
+        list[str] | None, argument("ID...", "IDs, or - for those on stdin.", offer=offer_ids())
     ] = None,
     data: Annotated[bool, option("--data", "Show whole payloads.")] = False,
     eta_s: Annotated[
-        Duration | None,
-        option(
-            "--eta DUR",
-            "Watch the queue for this long, to estimate when waiting items will be leased.",
-            Duration,
-        ),
+        Duration | None, option("--eta DUR", "Watch this long, to estimate their turn.", Duration)
     ] = None,
 ) -> ExitStatus:
     given = ids or []

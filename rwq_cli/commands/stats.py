@@ -33,12 +33,7 @@ def stats(
     settings: Settings,
     fast: Annotated[bool, option("--fast", "Read only lengths, in constant time.")] = False,
     deep: Annotated[
-        bool,
-        option(
-            "--deep",
-            "Walk the whole queue, to also count orphans, duplicates, ghosts, stray leases, wrong "
-            "types, results, and the returns of items that still exist.",
-        ),
+        bool, option("--deep", "Walk the whole queue: also orphaned, duplicated, ghosts, results.")
     ] = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,

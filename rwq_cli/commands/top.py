@@ -33,8 +33,7 @@ def _interval(text: str) -> Duration:
 def top(
     settings: Settings,
     every_s: Annotated[
-        Duration,
-        option("--every DUR", "How often to refresh; less often if the server is slow.", _interval),
+        Duration, option("--every DUR", "Refresh interval; longer on a slow server.", _interval)
     ] = _TWO_SECONDS,
 ) -> None:
     _check_usable(settings)

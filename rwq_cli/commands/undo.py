@@ -141,38 +141,14 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
 def undo(
     settings: Settings,
     file: Annotated[
-        str | None,
-        argument(
-            "[N|FILE]",
-            "The number of an undo file in --list, or the file. Default: the latest of this "
-            "server and queue.",
-        ),
+        str | None, argument("[N|FILE]", "Its number in --list, or its name. Default: the latest.")
     ] = None,
-    redo: Annotated[
-        bool, option("--redo", "Undo the last undo of this server and queue, except of results.")
-    ] = False,
-    anywhere: Annotated[
-        bool, option("--anywhere", "Allow another server than that of the undo file.")
-    ] = False,
-    list_: Annotated[
-        bool,
-        option(
-            "--list",
-            "List the undo files, latest first; with -q, -u or -c those of that queue or server.",
-        ),
-    ] = False,
-    prune: Annotated[
-        bool,
-        option(
-            "--prune",
-            "Delete the undo files older than --older-than; -q, -u and -c work as for --list.",
-        ),
-    ] = False,
+    redo: Annotated[bool, option("--redo", "Undo the last undo, except of results.")] = False,
+    anywhere: Annotated[bool, option("--anywhere", "Also for the file of another server.")] = False,
+    list_: Annotated[bool, option("--list", "List the files; -q, -u and -c choose some.")] = False,
+    prune: Annotated[bool, option("--prune", "Delete those that --older-than chooses.")] = False,
     older_than_s: Annotated[
-        Duration | None,
-        option(
-            "--older-than DUR", "With --list or --prune: only files at least this old.", Duration
-        ),
+        Duration | None, option("--older-than DUR", "Only files at least this old.", Duration)
     ] = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,

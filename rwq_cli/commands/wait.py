@@ -56,28 +56,15 @@ def wait_sections(waited: WaitResult) -> list[Section]:
 def wait(
     settings: Settings,
     until_empty: Annotated[
-        bool,
-        option(
-            "--until-empty",
-            "Wait until no item waits, is in processing or is delayed; buried items do not "
-            "count. This is the default.",
-        ),
+        bool, option("--until-empty", "Until nothing waits, is processed or delayed (the default).")
     ] = False,
-    below: Annotated[
-        int | None, option("--below N", "Wait until fewer than N items wait.", min=1)
-    ] = None,
+    below: Annotated[int | None, option("--below N", "Until fewer than N wait.", min=1)] = None,
     ids: Annotated[
         list[bytes] | None,
-        option(
-            "--id ID",
-            "Wait until this item is gone; if repeated, until all of them are.",
-            parse_id,
-            offer=offer_ids(),
-        ),
+        option("--id ID", "Until this item is gone; repeatable.", parse_id, offer=offer_ids()),
     ] = None,
     timeout_s: Annotated[
-        Duration | None,
-        option("--timeout DUR", "Give up after this long.  [default: never]", Duration),
+        Duration | None, option("--timeout DUR", "Give up after this long.", Duration)
     ] = None,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
