@@ -73,11 +73,11 @@ def run(
     act: Act,
     ids: Iterable[bytes | Flush],
     doing: str,
+    expected: Expected = ANY,
     *,
     items_max: int = BATCH_PLACES,
     in_order: bool = False,
     grace_s: float | None = None,
-    looked_twice: Collection[bytes] = frozenset(),
 ) -> Iterator[OutcomeBatch]:
     """Act on a stream of IDs, of `items_max` in a call: one outcome for each distinct ID of a
     block, in the given order if there are few.
@@ -85,7 +85,7 @@ def run(
     A block ends with a `FLUSH`, or after `BLOCK_IDS`: an ID that is repeated later may name a new
     item by then. With `in_order` all IDs are read at once, and acted on in their order. What takes
     items from their workers has a grace period between two looks at those that may be in transit,
-    but for those that were already `looked_twice` at when they were chosen.
+    but for those that were already looked at twice when they were chosen.
     """
     # Also if there are no IDs: an untagged name on a cluster must not look like an empty queue.
     queue.check_one_slot()
@@ -95,9 +95,10 @@ def run(
     each = partial(in_rounds, queue, act, doing=doing, items_max=items_max, in_order=in_order)
 
     def in_two_looks(block: Sequence[bytes]) -> Iterator[OutcomeBatch]:
-        ready = [item_id for item_id in block if item_id in looked_twice]
+        twice = expected.looked_twice
+        ready = [item_id for item_id in block if item_id in twice]
         in_transit: list[bytes] = []
-        for batch in each((i for i in block if i not in looked_twice), is_first_look=True):
+        for batch in each((i for i in block if i not in twice), is_first_look=True):
             in_transit += batch.ids_with(Status.IN_TRANSIT)
             yield batch.without(Status.IN_TRANSIT)
         if in_transit and grace_s is not None:

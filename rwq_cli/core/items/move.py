@@ -1,7 +1,7 @@
 """Moving items to another queue: `lua/ops/move.lua`, or a `Transfer` to one that is elsewhere."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, BATCH_WRITES, Flush, in_batches
@@ -11,7 +11,6 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ScheduledCursor
 from rwq_cli.core.items.bulk import (
     GROUP_CALLS,
-    Act,
     Journal,
     by_script,
     once_read,
@@ -30,7 +29,6 @@ from rwq_cli.core.state.expected import ANY, Expected, Located, fingerprint
 from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Skipped, existing, read_snapshots
 from rwq_cli.core.state.rules import Transit
 
-_NO_LINES: Mapping[bytes, int] = {}
 # In one call: each has four keys that are set or deleted.
 _MOVE_ITEMS = BATCH_PLACES // 2
 
@@ -52,7 +50,7 @@ def move(
     first; items that do not meet the conditions of `expected` any more are `CHANGED`.
     """
     other = to if isinstance(to, Queue) else queue.sibling(to)
-    return Outcomes(_moved(queue, other, ids, journal, expected, grace_s, force, dry_run=dry_run))
+    return Outcomes(_moved(queue, other, ids, expected, grace_s, journal, force, dry_run=dry_run))
 
 
 def move_back(
@@ -71,97 +69,81 @@ def move_back(
     outcomes are those of `move`, or `ALREADY_THERE` for an item that is back, `IMPORTED_BEFORE` if
     an interrupted run has moved it back.
     """
-    saved: dict[bytes, str] = {}
+    prints: dict[bytes, str] = {}
     numbers: dict[bytes, int] = {}
     for number, item, _ in lines():
         assert isinstance(item, ItemSnapshot)
-        saved[item.item_id], numbers[item.item_id] = fingerprint(item.data), number
+        prints[item.item_id] = fingerprint(item.data)
+        if file_id is not None:
+            numbers[item.item_id] = number
     source = moved_to if isinstance(moved_to, Queue) else queue.sibling(moved_to)
     marks = b"" if file_id is None else queue.keys.undo(file_id)
-    known = (saved, marks, numbers if marks else {})
-    ids = (line.entry.item_id for line in lines())
-    batches = _moved(source, queue, ids, None, ANY, grace_s, known=known, dry_run=dry_run)
-    return Outcomes(_already_there(queue, batches))
+    ids, same = (line.entry.item_id for line in lines()), Expected(fingerprints=prints)
+
+    def batches() -> Iterator[OutcomeBatch]:
+        undoes = marks, numbers
+        for batch in _moved(source, queue, ids, same, grace_s, undoes=undoes, dry_run=dry_run):
+            # What an undo finishes, it has moved back.
+            batch = _renamed(batch.only(prints.keys()), Status.FINISHED, Status.MOVED)
+            there = set(existing(queue, batch.ids_with(Status.MISSING)))
+            yield _renamed(batch, Status.MISSING, Status.ALREADY_THERE, there)
+
+    return Outcomes(batches())
 
 
 def _moved(
     queue: Queue,
     to: Queue,
     ids: Iterable[bytes | Flush],
-    journal: Journal | None,
     expected: Expected,
     grace_s: float,
+    journal: Journal | None = None,
     force: bool = False,
     *,
-    known: tuple[Mapping[bytes, str] | None, bytes, Mapping[bytes, int]] = (None, b"", _NO_LINES),
+    undoes: tuple[bytes, Mapping[bytes, int] | None] = (b"", None),
     dry_run: bool,
 ) -> Iterator[OutcomeBatch]:
-    """Move items; `known` are the fingerprints, the key of the marks, and the lines of an undo."""
+    """Move items; `undoes` are the key of the marks of a file, and the number of each line."""
     # Before anything is held here.
     to.keys.check_new()
     to.check_one_slot()
-    saved, marks, lines = known
     is_near = queue.connection.root is to.connection.root and (
         not queue.connection.is_cluster or hash_tag(queue.name) == hash_tag(to.name)
     )
-    expected, looked_twice = once_read(queue, expected), expected.looked_twice
+    expected = once_read(queue, expected)
     finished: set[bytes] = set()
     if is_near:
-        args = moving_args(to.name, force=force, marks=marks, lines=lines)
+        args = moving_args(to.name, force, *undoes)
         act = by_script(queue, "move", args, expected, dry_run=dry_run)
     else:
         act = transfer = Transfer(queue, to, force, expected, dry_run)
         for batch in transfer.finish():
             finished.update(batch.ids)
-            if saved is not None:
-                # By an undo: it moved these back.
-                batch = _renamed(batch.only(saved.keys()), Status.FINISHED, Status.MOVED)
-            if len(batch):
-                yield batch
-    if saved is not None:
-        act = _with_prints(act, saved)
-    elif not dry_run and (journal is not None or not is_near):
+            yield batch
+    if not dry_run and (journal is not None or not is_near):
         act = saving(queue, journal, act, expected, keeps_leased=not force)
-    grace = None if force else grace_s
     left = (i for i in ids if i not in finished) if finished else ids
-    yield from run(
-        queue,
-        act,
-        left,
-        "moving",
-        items_max=_MOVE_ITEMS,
-        grace_s=grace,
-        looked_twice=looked_twice,
-    )
-
-
-def _with_prints(act: Act, saved: Mapping[bytes, str]) -> Act:
-    """What acts on items that still have the data of which these are the fingerprints."""
-    return lambda calls, is_first_look: act(
-        (call._replace(saved=saved) for call in calls), is_first_look
-    )
+    grace = None if force else grace_s
+    yield from run(queue, act, left, "moving", expected, items_max=_MOVE_ITEMS, grace_s=grace)
 
 
 def moving_args(
-    to: bytes, *, force: bool, marks: bytes = b"", lines: Mapping[bytes, int] = _NO_LINES
+    to: bytes, force: bool = False, marks: bytes = b"", lines: Mapping[bytes, int] | None = None
 ) -> Callable[[Sequence[bytes]], Mapping[str, object]]:
     """The arguments of `lua/ops/move.lua` to a queue, for some IDs."""
     known = {"to": to, "keeps_leased": not force, "is_first_look": False, "marks": marks}
     return lambda ids: {**known, "lines": ";".join(str(lines[i]) for i in ids if lines)}
 
 
-def _renamed(batch: OutcomeBatch, old: Status, new: Status) -> OutcomeBatch:
-    return OutcomeBatch.of(e._replace(status=new) if e.status is old else e for e in batch)
-
-
-def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
-    """Report missing items that are back in the queue as `ALREADY_THERE`."""
-    for batch in batches:
-        back = set(existing(queue, batch.ids_with(Status.MISSING)))
-        yield OutcomeBatch.of(
-            Outcome(each.item_id, Status.ALREADY_THERE) if each.item_id in back else each
-            for each in batch
-        )
+def _renamed(
+    batch: OutcomeBatch, old: Status, new: Status, ids: Set[bytes] | None = None
+) -> OutcomeBatch:
+    return OutcomeBatch.of(
+        each._replace(status=new)
+        if each.status is old and (ids is None or each.item_id in ids)
+        else each
+        for each in batch
+    )
 
 
 _ITEMS = frozenset(state for state in State if state.is_item)
@@ -275,8 +257,8 @@ class Transfer:
             ids = batch.ids_with(Status.BURIED, Status.ALREADY_BURIED)
             statuses.update((each.item_id, each) for each in batch)
             statuses.update((i, Outcome(i, Status.CHANGED)) for i in ids)
-            # Buried with the data that it had when it was read.
-            yield from map(read.__getitem__, ids) if read else self._marked_items(ids)
+            # With the data that they had when they were read.
+            yield from map(read.__getitem__, ids)
 
     def _marked_items(self, ids: Sequence[bytes]) -> Iterator[ItemSnapshot]:
         for _, batch in read_snapshots(self._queue, unlisted(ids), Skipped()):

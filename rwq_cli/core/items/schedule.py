@@ -15,7 +15,7 @@ from rwq_cli.core.inspect.cursor import PAGE_SIZE, ScheduledCursor
 from rwq_cli.core.items.bulk import by_script, run
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
-from rwq_cli.core.state.expected import ANY, Expected
+from rwq_cli.core.state.expected import ANY, Expected, Located
 
 # The guard of a buried item holds the reason twice, once under each lease name.
 REASON_BYTES_MAX = 1024
@@ -132,12 +132,14 @@ def _put(
     *,
     dry_run: bool,
 ) -> Outcomes:
-    act = by_script(queue, "put", args, expected, dry_run=dry_run)
-    in_order, grace = args["to"] == "front", None if args["force"] else grace_s
-    twice = expected.looked_twice
-    return Outcomes(
-        run(queue, act, ids, doing, in_order=in_order, grace_s=grace, looked_twice=twice)
-    )
+    put = by_script(queue, "put", args, expected, dry_run=dry_run)
+    is_front, grace = args["to"] == "front", None if args["force"] else grace_s
+
+    def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
+        # Each call puts its items in front of those of the call before it.
+        return put(reversed(list(calls)) if is_front else calls, is_first_look)
+
+    return Outcomes(run(queue, act, ids, doing, expected, in_order=is_front, grace_s=grace))
 
 
 def kick(
