@@ -13,7 +13,6 @@ from rwq_cli.core.keys import pattern_of
 from rwq_cli.core.model import State
 from rwq_cli.core.state.probe import read_parts, states
 
-_DIGITS = 40
 # Bytes of data of which one call reads the fingerprints, in about five milliseconds.
 _HASHED_BYTES = 2 * 1024 * 1024
 
@@ -102,9 +101,8 @@ class _Side:
                 found[item_id] = state if state.has_data else None
         return found
 
-    def fingerprints(self, ids: Sequence[bytes]) -> Iterator[bytes]:
+    def fingerprints(self, ids: Sequence[bytes]) -> Iterator[bytes | None]:
         """The fingerprints of the data of these IDs, in order."""
-        args = {"bytes_max": _HASHED_BYTES}
-        for read, reply in read_parts(self._queue, "fingerprints", ids, _DIGITS, **args):
-            for at in range(len(read)):
-                yield bytes(reply[_DIGITS * at : _DIGITS * (at + 1)])
+        args = {"what": "fingerprint", "preview_bytes": 0, "bytes_max": _HASHED_BYTES}
+        for _, reply in read_parts(self._queue, "details", ids, 3, **args):
+            yield from reply[2::3]

@@ -16,7 +16,7 @@ Lines of a header that are read here:
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from itertools import takewhile
@@ -35,19 +35,28 @@ from rwq_cli.core.model import DIGITS_MAX, State, Status
 
 # The keys of a header that are not a local variable, or stand for several.
 _KEYS = {
-    "item": ("item_prefix .. '*'",),
-    "leases": ("lease_prefix .. '*'", "old_lease_prefix .. '*'"),
-    "result": ("result_prefix .. '*'",),
-    "lock": ("string.sub(main, 1, -6) .. 'clean-lock'",),
-    "marks": ("marks ~= '' and marks or string.sub(main, 1, -6) .. 'undo:*'",),
-    "renamed": ("item_prefix .. '*', to_item .. '*'",),
-    "to_leases": ("to_lease .. '*'", "to_old_lease .. '*'"),
+    "server": ("",),
+    "item": (", item_prefix .. '*'",),
+    "leases": (", lease_prefix .. '*'", ", old_lease_prefix .. '*'"),
+    "result": (", result_prefix .. '*'",),
+    "lock": (", string.sub(main, 1, -6) .. 'clean-lock'",),
+    "marks": (", marks ~= '' and marks or string.sub(main, 1, -6) .. 'undo:*'",),
+    "renamed": (", item_prefix .. '*'", ", to_item .. '*'"),
+    "to_leases": (", to_lease .. '*'", ", to_old_lease .. '*'"),
 }
 # Digits of the SHA-1 by which a second look recognizes an item's data.
 DIGEST_DIGITS = 12
 # The fingerprint of larger data covers only both ends and the length: hashing takes two
 # milliseconds per megabyte.
 FINGERPRINT_BYTES = 4 * 1024 * 1024
+
+
+def _codes(kinds: Iterable[Status | State]) -> str:
+    # A function, because few calls need it.
+    pairs = ", ".join(f"['{kind}'] = '{kind.code}'" for kind in kinds)
+    return f"function() return {{ {pairs} }} end"
+
+
 # What the files share with Python, by name.
 _CONSTANTS = {
     "DIGEST_DIGITS": DIGEST_DIGITS,
@@ -58,6 +67,8 @@ _CONSTANTS = {
     f"settling = '{SETTLING_GUARD.decode()}' }}",
     "COPY_GUARD": f"'{(BURIED_GUARD + MOVING_HERE).decode()}'",
     "SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES,
+    "state_codes": _codes(State),
+    "status_codes": _codes(Status),
 }
 _CONVERSIONS = {"": "{}", "number": "tonumber({})", "flag": "{} == '1'"}
 _HERE = Path(__file__).parent
@@ -70,9 +81,9 @@ class Script(NamedTuple):
 
     text: str
     sha1: str
+    args: tuple[str, ...]
     # The files that it consists of, each with its number of lines; "" for generated lines.
     parts: tuple[tuple[str, int], ...]
-    args: tuple[str, ...]
 
     def origin(self, line: int) -> tuple[str, int]:
         """Map a line of the text to a file and a line in it; lines count from 1."""
@@ -96,26 +107,23 @@ class Header(NamedTuple):
 def load_script(name: str) -> Script:
     """Read the script of an operation: a file of `ops`, named without `.lua`."""
     operation = f"ops/{name}"
-    files = [*(f"lib/{library}" for library in libraries_of(operation)), operation]
-    args = [arg for file in files for arg in header_of(file).args]
+    libraries = [f"lib/{library}" for library in libraries_of(operation)]
+    args = [arg for file in (*libraries, operation) for arg in header_of(file).args]
     made = [
-        *(
-            f"local {arg} = " + _CONVERSIONS[kind].format(f"ARGV[{at}]")
-            for at, (arg, kind) in enumerate(args, _HEAD + 1)
-        ),
-        *_codes(),
-        *_constants("".join(map(_read, files))),
+        f"local {arg} = " + _CONVERSIONS[kind].format(f"ARGV[{at}]")
+        for at, (arg, kind) in enumerate(args, _HEAD + 1)
     ]
+    made += _constants("".join(map(_read, (*libraries, operation))))
     if rest := header_of(operation).rest:
         made.append(f"local {rest} = args_from({len(args) + 1})")
     checked = [f for f in all_files() if f.startswith("ops/")] if name == "access" else [operation]
-    needed = [pair for file in checked for pair in _needs(file).items()]
     check = [
         "local NEEDS = {}",
         # Functions, because most calls need few of them.
         *(
             f"NEEDS['{group}'] = function() return {{ {', '.join(commands)} }} end"
-            for group, commands in needed
+            for file in checked
+            for group, commands in _needs(file).items()
         ),
         f"local refusal = not dry_run and NEEDS['{operation}'] and denied(NEEDS['{operation}']())",
         "if refusal then return refusal end",
@@ -123,7 +131,7 @@ def load_script(name: str) -> Script:
     parts = [
         ("lib/prelude.lua", _read("lib/prelude")),
         ("", "\n".join(made) + "\n"),
-        *((f"{file}.lua", _read(file)) for file in files[:-1]),
+        *((f"{file}.lua", _read(file)) for file in libraries),
         ("", "\n".join(check) + "\n"),
         (f"{operation}.lua", _read(operation)),
     ]
@@ -131,8 +139,8 @@ def load_script(name: str) -> Script:
     return Script(
         text,
         sha1(text.encode(), usedforsecurity=False).hexdigest(),
-        tuple((name, part.count("\n")) for name, part in parts),
         tuple(arg for arg, _ in args),
+        tuple((name, part.count("\n")) for name, part in parts),
     )
 
 
@@ -140,13 +148,13 @@ def _needs(file: str) -> dict[str, list[str]]:
     """The commands that an operation checks, as Lua tables, by group: those that each of its calls
     needs by its own name."""
     groups: dict[str, list[str]] = {}
-    for each in [*(f"lib/{library}" for library in libraries_of(file)), file]:
+    for each in (*(f"lib/{library}" for library in libraries_of(file)), file):
         for group, keys in header_of(each).writes.items():
             groups.setdefault(group or file, []).extend(
-                f"{{ '{command}', {name} }}" if name else f"{{ '{command}' }}"
+                f"{{ '{command}'{name} }}"
                 for key, commands in keys.items()
                 for command in commands
-                for name in (("",) if key == "server" else _KEYS.get(key, (key,)))
+                for name in _KEYS.get(key, (f", {key}",))
             )
     return groups
 
@@ -156,13 +164,9 @@ def script_words(name: str, rest: Iterable[object] = (), **args: object) -> list
     by name, and the rest. None is empty text; a missing or unknown one is a TypeError.
     """
     names = load_script(name).args
-    try:
-        values = [args[each] for each in names]
-    except KeyError:
-        values = []
-    if len(args) != len(values):
+    if args.keys() != set(names):
         raise TypeError(f"{name} takes {', '.join(names)}, not {', '.join(args)}")
-    return [each if type(each) is bytes else _word(each) for each in values] + list(rest)
+    return [*(_word(args[each]) for each in names), *rest]
 
 
 def _word(value: object) -> bytes | str:
@@ -199,14 +203,13 @@ def header_of(file: str) -> Header:
     lines = list(takewhile(lambda line: line.startswith("--"), _read(file).split("\n")))
     # A line that is indented further goes on with the one before it.
     text = re.sub(r"\n--   +", " ", "\n".join(lines))
-    groups = re.findall(r"^-- writes(?: (\w+))?: (.*)$", text, re.MULTILINE)
     return Header(
         includes=tuple(re.findall(r"\w+", " ".join(re.findall(r"^-- include: (.*)$", text, re.M)))),
-        args=tuple(re.findall(r"^-- arg ([a-z]\w*)(?::(\w+))?", text, re.MULTILINE)),
-        rest="".join(re.findall(r"^-- rest (\w+)", text, re.MULTILINE)),
+        args=tuple(re.findall(r"^-- arg ([a-z]\w*)(?::(\w+))?", text, re.M)),
+        rest="".join(re.findall(r"^-- rest (\w+)", text, re.M)),
         writes={
             group: {key: commands for key, *commands in map(str.split, needed.split(";"))}
-            for group, needed in groups
+            for group, needed in re.findall(r"^-- writes(?: (\w+))?: (.*)$", text, re.M)
         },
     )
 
@@ -217,13 +220,6 @@ def _read(file: str) -> str:
     return (_HERE / f"{file}.lua").read_text("utf-8")
 
 
-def _codes() -> Iterator[str]:
-    # Functions, because few calls need them.
-    for name, kinds in (("status_codes", Status), ("state_codes", State)):
-        pairs = ", ".join(f"['{kind}'] = '{kind.code}'" for kind in kinds)
-        yield f"local function {name}() return {{ {pairs} }} end"
-
-
-def _constants(text: str) -> Iterator[str]:
+def _constants(text: str) -> list[str]:
     """The definitions of what a text shares with Python."""
-    return (f"local {name} = {value}" for name, value in _CONSTANTS.items() if name in text)
+    return [f"local {name} = {value}" for name, value in _CONSTANTS.items() if name in text]

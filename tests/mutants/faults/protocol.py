@@ -85,7 +85,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "no-settling-lease",
         "A cleaner of upstream's pushes a second time what a clean of ours has just returned.",
         f"{_OPS}/repair.lua",
-        "  settle_ids(groups.returned, 'returned')\n",
+        "  settle(lease_keys(groups.returned), 'returned')\n",
         "",
     ),
     Fault(

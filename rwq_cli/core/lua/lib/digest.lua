@@ -1,5 +1,5 @@
--- Recognizing items: one may be completed, and a new one added under its ID, between two looks.
--- Larger data is recognized by both ends and the length.
+-- Recognizing items: one may be completed, and a new one added under its ID, between two looks. Larger data is recognized
+-- by both ends and the length.
 local END_BYTES = 256
 
 -- The type of an ID's data key; and for a string, a short digest of both ends, hexadecimal.

@@ -55,24 +55,16 @@ local function counts_of(ids)
   return present[returns] and #ids > 0 and redis.call('HMGET', returns, unpack(ids)) or {}
 end
 
--- When rwq pushed an item, unix ms, as its settling lease tells; nil without one. The same as `pushed_ms` in
+-- When rwq pushed an item, unix ms, as its settling lease tells; nil without one. The same as in
 -- `core/state/rules.py`.
 local function pushed_ms(facts)
-  for _, value in ipairs({ facts.new or false, facts.old or false }) do
-    if value and value ~= true and guard_kind(value) == 'settling' then
-      return tonumber(string.match(value, '%d+$'))
-    end
-  end
-  return nil
+  local value = guard_of(facts, 'settling')
+  return value and tonumber(string.match(value, '%d+$'))
 end
 
--- How often an ID is in main and in processing; until they are set they are false.
-local function set_places(facts, id, in_main, in_processing)
-  facts[id].main, facts[id].processing = in_main, in_processing
-end
-
--- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. `type_of(id)` reads the type of
--- an ID's data key, for operations that also read the data. Also returns the scores, as `scores_of` does.
+-- The facts about IDs, by ID: see `lib/state.lua`. How often they are in main and in processing is false until it is
+-- set. `type_of(id)` reads the type of an ID's data key, for operations that also read the data. Also returns the
+-- scores, as `scores_of` does.
 local function read_facts(ids, type_of)
   local facts, values = {}, lease_values(ids)
   local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
@@ -103,15 +95,19 @@ local function set_lease(id, holder, lease_ms)
   end
 end
 
+-- Delete the entries of IDs in sorted sets and hashes.
+local function delete_entries(ids, ...)
+  for _, key in ipairs({ ... }) do
+    for_all(key == returns and 'HDEL' or 'ZREM', key, present[key] and ids or {})
+  end
+end
+
 -- Delete all entries of items, except those in main and processing. The caller deletes their leases.
 --
--- Each ID costs a scan of `cleaning`. If that would block the server for more than a few milliseconds, because a 0.1
--- cleaner left a long list, the entries stay there: workers ignore entries without data, and the next clean removes
--- them page by page.
+-- Each ID costs a scan of `cleaning`. If a 0.1 cleaner left a long list, the entries stay there: workers ignore entries
+-- without data, and the next clean removes them page by page.
 local function forget_entries(ids)
-  for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
-    for_all(command, key, present[key] and ids or {})
-  end
+  delete_entries(ids, delayed, buried, returns)
   if present[cleaning] and #ids * redis.call('LLEN', cleaning) <= SCAN_BUDGET_ENTRIES then
     for _, id in ipairs(ids) do
       redis.call('LREM', cleaning, 0, id)
@@ -119,15 +115,11 @@ local function forget_entries(ids)
   end
 end
 
--- Delete the leases and guards of IDs, given the facts about them or the values of their leases. A key of the wrong
--- type is no lease, and stays.
-local function delete_leases(ids, facts, values)
+-- Delete the leases and guards of IDs whose facts are known. A key of the wrong type is no lease, and stays.
+local function delete_leases(ids, facts)
   local leases = {}
-  for i, id in ipairs(ids) do
-    local new, old = values and values[2 * i - 1], values and values[2 * i]
-    if facts then
-      new, old = facts[id].new, facts[id].old
-    end
+  for _, id in ipairs(ids) do
+    local new, old = facts[id].new, facts[id].old
     leases[#leases + 1] = new and new ~= true and lease_prefix .. id or nil
     leases[#leases + 1] = old and old ~= true and old_lease_prefix .. id or nil
   end

@@ -32,7 +32,7 @@ local function locate_by_name(ids, facts)
         entries[at] = id
       end
     end
-    set_places(facts, id, counts[main], counts[processing])
+    facts[id].main, facts[id].processing = counts[main], counts[processing]
   end
 end
 
@@ -50,7 +50,7 @@ local function locate_leased(ids, facts)
     if at then
       entries_at[processing][at] = id
     end
-    set_places(facts, id, 0, at and 1 or 0)
+    facts[id].main, facts[id].processing = 0, at and 1 or 0
   end
 end
 
@@ -133,7 +133,7 @@ local function locate_at_places(ids, facts)
     local in_main, in_processing = counts[main][id] or 0, counts[processing][id] or 0
     if in_main == (seen[main][id] or 0) and in_processing == (seen[processing][id] or 0)
       and not (in_main + in_processing == 0 and (pushed_ms(facts[id]) or -1) >= seen_ms) then
-      set_places(facts, id, in_main, in_processing)
+      facts[id].main, facts[id].processing = in_main, in_processing
     end
   end
 end

@@ -1,19 +1,8 @@
--- Names for the KEYS and the first ARGV of every script, and small helpers.
+-- Names for the KEYS and the first ARGV of every script, and small helpers. `core/keys.py` says what the keys hold.
 --
--- KEYS[1]  Q:queue       list  waiting IDs
--- KEYS[2]  Q:processing  list  leased and abandoned IDs
--- KEYS[3]  Q:cleaning    list  IDs that a cleaner of redis-work-queue 0.1 is processing
--- KEYS[4]  Q:delayed     zset  ID -> due time, unix ms
--- KEYS[5]  Q:buried      zset  ID -> time of burial, unix ms
--- KEYS[6]  Q:returns     hash  ID -> how often it was returned, by a clean or after a failed attempt
--- ARGV[1]  prefix of the data keys, bytes
--- ARGV[2]  prefix of the lease keys of 0.2 and later, bytes
--- ARGV[3]  prefix of the lease keys of 0.1, bytes
--- ARGV[4]  prefix of the result keys, bytes
--- ARGV[5]  '1' for a dry run, else '0'
--- ARGV[6..] those that the headers name
---
--- On a cluster the queue's hash tag puts the keys that are built from the prefixes into the slot of the KEYS.
+-- ARGV has the prefixes of the data keys, of the lease keys of 0.2 and later and of 0.1, and of the result keys; '1'
+-- for a dry run, else '0'; and the arguments that the headers name. On a cluster the queue's hash tag puts the keys
+-- that are built from the prefixes into the slot of the KEYS.
 local main, processing, cleaning = KEYS[1], KEYS[2], KEYS[3]
 local delayed, buried, returns = KEYS[4], KEYS[5], KEYS[6]
 local item_prefix, lease_prefix, old_lease_prefix = ARGV[1], ARGV[2], ARGV[3]
@@ -93,11 +82,6 @@ end
 -- A time as a score or an argument: Lua's tostring would give 1.7e+12.
 local function as_ms(time_ms)
   return string.format('%.3f', time_ms)
-end
-
--- A score as an argument, exactly.
-local function as_score(score)
-  return string.format('%.17g', score)
 end
 
 local function wrong_type(key, found, expected)

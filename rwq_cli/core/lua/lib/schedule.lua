@@ -10,15 +10,10 @@ local function delayed_guard(due_ms, now_ms)
   return GUARDS.delayed .. whole_ms(due_ms), whole_ms(left_ms)
 end
 
--- Why an ID is buried, as the guard under the new name says, or else the one under the old; nil if neither does.
--- The same as `reason` in `core/state/rules.py`.
+-- Why an ID is buried, or nil. The same as `reason` in `core/state/rules.py`.
 local function reason_of(facts)
-  for _, value in ipairs({ facts.new or false, facts.old or false }) do
-    if facts.buried_ms and value and value ~= true and guard_kind(value) == 'buried' then
-      return string.sub(value, #GUARDS.buried + 1)
-    end
-  end
-  return nil
+  local value = facts.buried_ms and guard_of(facts, 'buried')
+  return value and string.sub(value, #GUARDS.buried + 1)
 end
 
 -- Whether an item is the copy of one that another server may still have: both must not be leased.
@@ -26,64 +21,42 @@ local function is_copy(facts)
   return string.sub(effective_lease(facts) or '', 1, #COPY_GUARD) == COPY_GUARD
 end
 
--- Delete the guards of IDs. A session's lease under the other name stays, and so does a settling lease, which an item
--- that was just pushed still needs.
-local function delete_guards(ids)
-  local guards, values, keys = {}, lease_values(ids)
+-- Delete the guards of IDs, or all of their leases. Otherwise, a session's lease under the other name stays, and so does
+-- a settling lease, which an item that was just pushed still needs.
+local function delete_guards(ids, leases_too)
+  local outdated, values, keys = {}, lease_values(ids)
   for i, key in ipairs(next(values) and keys or {}) do
-    local kind = values[i] and values[i] ~= true and guard_kind(values[i])
-    guards[#guards + 1] = (kind == 'delayed' or kind == 'buried') and key or nil
+    local kind = guard_kind(values[i] or false)
+    local is_lease = leases_too and values[i] and values[i] ~= true
+    outdated[#outdated + 1] = (is_lease or kind == 'delayed' or kind == 'buried') and key or nil
   end
-  for_all('DEL', nil, guards)
+  for_all('DEL', nil, outdated)
 end
 
--- Take the entries of IDs off Q:delayed and Q:buried.
-local function unschedule(ids, facts)
-  for zset, score in pairs({ [delayed] = 'due_ms', [buried] = 'buried_ms' }) do
-    local entries, first, last = {}, math.huge, -math.huge
-    for _, id in ipairs(present[zset] and ids or {}) do
-      local at_ms = facts[id][score]
-      if at_ms then
-        entries[#entries + 1] = id
-        first, last = math.min(first, at_ms), math.max(last, at_ms)
-      end
-    end
-    -- Adjacent entries are removed at once, which is faster than looking up each.
-    if #entries > 1 and redis.call('ZCOUNT', zset, as_score(first), as_score(last)) == #entries then
-      redis.call('ZREMRANGEBYSCORE', zset, as_score(first), as_score(last))
-    else
-      for_all('ZREM', zset, entries)
-    end
-  end
-end
-
--- A settling lease lasts this long, plus a time for each list entry: an upstream cleaner walks a snapshot of the lists
--- at about 10,000 entries a second.
+-- How long a settling lease lasts: an upstream cleaner walks a snapshot of the lists at about 10,000 entries a second.
 local SETTLING_MS = 30000
 local SETTLING_MS_PER_ENTRY = 0.1
-local function settling_ms(entries)
+local function settling_ms(a_main, a_processing)
+  local entries = redis.call('LLEN', a_main) + redis.call('LLEN', a_processing)
   return whole_ms(SETTLING_MS + entries * SETTLING_MS_PER_ENTRY)
 end
 
--- Set settling leases, given the lease keys of items that are about to be pushed onto a main list, and the entries of
--- its queue's two lists. This must be the first write of a script: a server that is out of memory refuses it, but does
+-- Set settling leases, given the lease keys of items that are about to be pushed onto the main list of a queue, of this
+-- one if none is given. This must be the first write of a script: a server that is out of memory refuses it, but does
 -- not stop a script that has already written.
 --
 -- Upstream cleaners read the lists once, and then push every item that has no lease at that moment, even if rwq has
 -- pushed it since. The settling lease prevents that. Workers overwrite it with their leases, and rwq does not count it
 -- as a lease. Its value ends with the time of the push, unix ms, by which a clean knows that somebody has pushed the
 -- item since its first look.
-local function settle(keys, why, entries)
-  local lease_ms = settling_ms(entries)
+local function settle(keys, why, a_main, a_processing)
+  if #keys == 0 then
+    return
+  end
+  local lease_ms = settling_ms(a_main or main, a_processing or processing)
   local value = GUARDS.settling .. why .. ' ' .. whole_ms(clock_ms())
   for i = 1, #keys do
     redis.call('SET', keys[i], value, 'PX', lease_ms)
-  end
-end
-
-local function settle_ids(ids, why)
-  if #ids > 0 then
-    settle(lease_keys(ids), why, redis.call('LLEN', main) + redis.call('LLEN', processing))
   end
 end
 
@@ -91,18 +64,16 @@ end
 -- caller has settled them, and has removed them from every other structure.
 local function push(ids, front)
   if not front then
-    for_all('LPUSH', main, ids)
-    return
+    return for_all('LPUSH', main, ids)
   end
   local last_first = {}
   for i = #ids, 1, -1 do
     last_first[#last_first + 1] = ids[i]
   end
-  for_all('RPUSH', main, last_first)
+  return for_all('RPUSH', main, last_first)
 end
 
--- By ID, how often it was returned, by a clean or after a failed attempt; nil for never, and for a field that is not a
--- number.
+-- By ID, how often it was returned; nil for never, and for a field that is not a number.
 local function returns_of(ids)
   local counts = {}
   for i, value in ipairs(counts_of(ids)) do

@@ -13,7 +13,7 @@
 -- 'delayed', 'buried' or 'settling' for the value of a guard; else nil. Cached, because the same values are checked
 -- several times for one ID.
 local GUARD_KINDS = { [GUARDS.delayed] = 'delayed', [GUARDS.buried] = 'buried', [GUARDS.settling] = 'settling' }
-local known_kinds = {}
+local known_kinds = { [true] = false, [false] = false }
 local function guard_kind(value)
   if known_kinds[value] == nil then
     known_kinds[value] = GUARD_KINDS[string.match(value, '^[^:]*:')] or false
@@ -72,6 +72,16 @@ local function effective_left_ms(facts)
   return left_ms(facts, in_new and 'new' or 'old')
 end
 
+-- The value of the guard of this kind, under the new name or else the old; nil if there is none.
+local function guard_of(facts, kind)
+  for _, value in ipairs({ facts.new or false, facts.old or false }) do
+    if guard_kind(value) == kind then
+      return value
+    end
+  end
+  return nil
+end
+
 -- The holder of the effective lease if it is not a guard ('' if it cannot be read), or false.
 local function session_of(facts)
   local holder = effective_lease(facts)
@@ -95,16 +105,11 @@ local function other_session_of(facts, own)
   return false
 end
 
--- Whether guards under both names prove that the ID is delayed or buried. The caller checks main. An entry in
--- processing proves nothing against it: see `Facts.is_guarded` in `core/state/rules.py`.
+-- Whether guards under both names prove that the ID is delayed or buried: see `Facts.is_guarded`. The caller checks main.
 local function is_guarded(facts)
-  local new, old = facts.new, facts.old
-  if not (new and old) or new == true or old == true then
-    return false
-  end
-  local kind = guard_kind(new)
-  return kind ~= nil and kind == guard_kind(old)
-    and ((kind == 'buried' and facts.buried_ms ~= nil) or (kind == 'delayed' and facts.due_ms ~= nil))
+  local kind = guard_kind(facts.new or false)
+  return kind ~= nil and kind == guard_kind(facts.old or false)
+    and (kind == 'buried' and facts.buried_ms ~= nil or kind == 'delayed' and facts.due_ms ~= nil)
 end
 
 -- 'held' if the effective lease has no expiry, else the other state.

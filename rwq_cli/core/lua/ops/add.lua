@@ -68,11 +68,9 @@ local function enter(added)
   -- A worker that completes an item deletes only the lease key that it knows, and none of rwq's entries. A new item
   -- with the same ID must not inherit them.
   if next(leases) then
-    delete_leases(added, nil, (lease_values(added)))
+    delete_guards(added, true)
   end
-  for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
-    for_all(command, key, present[key] and known ~= 'random' and added or {})
-  end
+  delete_entries(known ~= 'random' and added or {}, delayed, buried, returns)
   local for_main, for_delayed = due and {} or added, {}
   -- Formatting a number takes as long as setting a key: one guard value serves a whole millisecond, and the
   -- server formats the scores.

@@ -1,11 +1,12 @@
--- Read how long items were idle, and their sizes and data or the beginnings of these. Writes nothing.
+-- Read how long items were idle, and their sizes and data, or of these the beginnings or fingerprints. Writes nothing.
 --
--- arg what  what to read besides the idle time: 'nothing', 'preview' or 'data'
+-- include: digest, facts
+-- arg what  what to read besides the idle time: 'nothing', 'preview', 'data' or 'fingerprint'
 -- arg preview_bytes:number  the length of a preview
 -- arg bytes_max:number  stop after this many bytes of data; the item that reaches the limit is still read
 -- rest ids
--- Returns, for each ID that was read: its idle time in seconds, the size of its data, and those or their beginning;
--- false for what was not asked for, cannot be told, or is not there.
+-- Returns, for each ID that was read: its idle time in seconds, the size of its data, and what was asked for; false for
+-- what was not, cannot be told, or is not there.
 local reply, bytes = {}, 0
 -- False also for what this user may not read.
 local function reading(...)
@@ -22,11 +23,15 @@ for i, id in ipairs(ids) do
   if what == 'data' then
     data = reading('GET', key)
     size = data and #data
-  elseif what == 'preview' then
+  elseif what ~= 'nothing' then
     size = reading('STRLEN', key)
-    data = reading('GETRANGE', key, 0, preview_bytes - 1)
+    if what == 'preview' then
+      data = reading('GETRANGE', key, 0, preview_bytes - 1)
+    elseif size and (size > 0 or has_data(id)) then
+      data = fingerprint(id)
+    end
   end
-  bytes = bytes + (data and #data or 0)
+  bytes = bytes + (what == 'preview' and data and #data or size or 0)
   reply[3 * i - 2], reply[3 * i - 1], reply[3 * i] = idle, size, data
 end
 return reply

@@ -3,7 +3,7 @@
 --
 -- include: schedule
 -- writes: main RPOP; processing LPUSH; leases SET
--- writes promote: delayed ZREM ZCOUNT ZREMRANGEBYSCORE; main LPUSH
+-- writes promote: delayed ZREM; main LPUSH
 -- writes finish: processing LREM; leases DEL; item DEL; returns HDEL; result EXISTS
 -- arg holder  holder of the lease, bytes
 -- arg lease_ms  ms
@@ -29,7 +29,7 @@ local promote_max = math.min(100, 2 + 2 * count_max)
 local now_ms = present[delayed] and clock_ms() or 0
 -- The earliest due items. Their guards have kept every cleaner from pushing them. One that has lost them, long after it
 -- fell due, may be in a list.
-local promoted, is_promoted, due_facts, is_unsure = {}, {}, {}, false
+local promoted, is_promoted, is_unsure = {}, {}, false
 -- Entries that stay must not hold up others.
 for skipped = 0, present[delayed] and not dry_run and DUE_MAX - 1 or -1, promote_max do
   local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, promote_max)
@@ -37,9 +37,9 @@ for skipped = 0, present[delayed] and not dry_run and DUE_MAX - 1 or -1, promote
   if refusal then
     return refusal
   end
-  due_facts = read_facts(page)
+  local facts = read_facts(page)
   for _, id in ipairs(page) do
-    local found = due_facts[id]
+    local found = facts[id]
     if found.data == 'string' and is_guarded(found) and not found.buried_ms then
       promoted[#promoted + 1], is_promoted[id] = id, true
     elseif not has_wrong_type(found) and not session_of(found) then
@@ -158,12 +158,12 @@ if #done > 0 and is_plain(done[1], done[2]) and redis.call('LREM', processing, 1
   redis.call('DEL', item_prefix .. done[1], lease_prefix .. done[1], old_lease_prefix .. done[1])
   for_all('HDEL', returns, present[returns] and { done[1] } or {})
 end
-settle_ids(promoted, 'promoted')
+settle(lease_keys(promoted), 'promoted')
 -- Before anything is popped, because a server that is out of memory refuses it.
 for i = 1, 2 * count do
   redis.call('SET', leases[i], holder, 'PX', lease_ms)
 end
-unschedule(promoted, due_facts)
+delete_entries(promoted, delayed)
 push(promoted)
 if examined > 0 then
   redis.call('RPOP', main, examined)

@@ -1,8 +1,7 @@
 -- Lease one item wherever it waits: anywhere in main, delayed or buried.
 --
 -- include: locate, schedule
--- writes: delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZREM ZCOUNT ZREMRANGEBYSCORE; main LREM LSET RPOP;
---   processing LREM LSET RPOP LPUSH; leases SET; server TIME
+-- writes: delayed ZREM; buried ZREM; main LREM LSET RPOP; processing LREM LSET RPOP LPUSH; leases SET; server TIME
 -- arg holder  holder of the lease, bytes
 -- arg lease_ms  ms
 -- arg wants_data:flag  return the data, not an empty string in its place
@@ -33,7 +32,7 @@ if not dry_run then
   -- First, because a server that is out of memory refuses it.
   set_lease(id, holder, lease_ms)
   remove_entries({ id })
-  unschedule({ id }, facts)
+  delete_entries({ id }, delayed, buried)
   redis.call('LPUSH', processing, id)
 end
 return { 1, state, position, '', -2, data, count }

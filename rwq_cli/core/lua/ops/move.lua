@@ -9,13 +9,10 @@
 -- rest words  the IDs, each once, in the order in which they are to wait
 -- Returns the outcomes of `outcome_reply`: moved, missing, changed, not-owner, in-transit, conflict if the other
 -- queue has this ID, wrong-type, elsewhere, imported-before if its line is marked.
-for key, expected in pairs({
-  [to_main] = 'list', [to_processing] = 'list', [to_delayed] = 'zset', [to_buried] = 'zset', [to_returns] = 'hash',
-}) do
-  local found = redis.call('TYPE', key).ok
-  if found ~= 'none' and found ~= expected then
-    return wrong_type(key, found, 'a ' .. expected)
-  end
+local refusal = check_type(to_main, 'list') or check_type(to_processing, 'list') or check_type(to_delayed, 'zset')
+  or check_type(to_buried, 'zset') or check_type(to_returns, 'hash')
+if refusal then
+  return refusal
 end
 
 local ids, numbers, line_of = ids_in(words), {}, {}
@@ -42,11 +39,7 @@ return act(ids, function(id, found, now_ms)
 end, function(groups, facts)
   local moved, moved_lines, gone = groups.moved, {}, joined(groups.missing, groups.moved)
   local counts = counts_of(moved)
-  if #moved > 0 then
-    -- The first write is one that a server that is out of memory refuses.
-    local length = redis.call('LLEN', to_main) + redis.call('LLEN', to_processing)
-    settle(joined(prefixed(to_lease, moved), prefixed(to_old_lease, moved)), 'moved', length)
-  end
+  settle(joined(prefixed(to_lease, moved), prefixed(to_old_lease, moved)), 'moved', to_main, to_processing)
   for i, id in ipairs(moved) do
     moved_lines[i] = line_of[id]
   end
@@ -54,9 +47,8 @@ end, function(groups, facts)
   delete_leases(gone, facts)
   forget_entries(gone)
   -- The other queue may have leftovers of an earlier item with this ID.
-  for key, command in pairs({ [to_delayed] = 'ZREM', [to_buried] = 'ZREM', [to_returns] = 'HDEL' }) do
-    for_all(command, key, moved)
-  end
+  delete_entries(moved, to_delayed, to_buried)
+  for_all('HDEL', to_returns, present[to_returns] and moved or {})
   for i, id in ipairs(moved) do
     redis.call('RENAMENX', item_prefix .. id, to_item .. id)
     if counts[i] then

@@ -1,8 +1,7 @@
 -- Promote delayed items that are due, or kick buried ones: put them at the end of the main list.
 --
 -- include: expected, schedule
--- writes: main LPUSH; delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET;
---   returns HDEL; server TIME
+-- writes: main LPUSH; delayed ZREM; buried ZREM; leases SET DEL GET; returns HDEL; server TIME
 -- arg which  'delayed' | 'buried'
 -- arg keeps_counts:flag  they keep their counts of returns
 -- arg finishes_move:flag  also copies whose originals a move from another server has in hand
@@ -54,10 +53,10 @@ return act(ids_in(words), which == 'delayed' and promotion_of or kick_of, functi
     zset, done = delayed, 'promoted'
   end
   local pushed = groups[done]
-  settle_ids(pushed, done)
+  settle(lease_keys(pushed), done)
   remove_entries(pushed)
   for_all('HDEL', returns, not keeps_counts and present[returns] and pushed or {})
-  unschedule(pushed, facts)
+  delete_entries(pushed, delayed, buried)
   for_all('ZREM', zset, which == 'delayed' and groups.pruned or stale)
   delete_guards(stale)
   push(pushed)

@@ -1,8 +1,7 @@
 -- Take items from where they are, and end their leases: put them back to main, delay them, or bury them.
 --
 -- include: expected, schedule
--- writes: main LPUSH RPUSH; leases SET GET; returns HMGET HSET; delayed ZADD ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZADD
---   ZREM ZCOUNT ZREMRANGEBYSCORE; server TIME
+-- writes: main LPUSH RPUSH; leases SET GET; returns HMGET HSET; delayed ZADD ZREM; buried ZADD ZREM; server TIME
 -- arg to  'main', 'front' (to be leased next), 'delayed' or 'buried'
 -- arg delay_ms:number  how long to delay them, ms
 -- arg reason  the reason to bury them, bytes
@@ -45,7 +44,7 @@ return act(ids_in(words), status_of, function(groups, facts, now_ms)
   local moved, already_buried, scores = groups[DONE[to]], groups['already-buried'], {}
   -- The leases first, because a server that is out of memory refuses them.
   if DONE[to] == 'released' then
-    settle_ids(moved, 'released')
+    settle(lease_keys(moved), 'released')
   else
     for i, id in ipairs(moved) do
       local at_ms = now_ms + (delay_ms or 0) + i / 1000
@@ -66,7 +65,7 @@ return act(ids_in(words), status_of, function(groups, facts, now_ms)
   end
   for_all('ZREM', delayed, present[delayed] and already_buried or {})
   remove_entries(joined(moved, already_buried))
-  unschedule(moved, facts)
+  delete_entries(moved, delayed, buried)
   if DONE[to] == 'released' then
     push(moved, to == 'front')
   else

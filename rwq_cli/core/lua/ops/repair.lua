@@ -2,8 +2,7 @@
 -- entries of Q:delayed and Q:buried.
 --
 -- include: expected, schedule
--- writes: main LPUSH; delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZADD ZREM ZCOUNT ZREMRANGEBYSCORE;
---   leases SET DEL GET; returns HSET; server TIME
+-- writes: main LPUSH; delayed ZREM; buried ZADD ZREM; leases SET DEL GET; returns HSET; server TIME
 -- arg bury_after:number  an item that was already returned this often is buried instead; -1 for never
 -- arg looked_ms:number  when the first look began, unix ms
 -- rest words  IDs, each once, with their digests in the first look ('' for none) as fingerprints
@@ -45,7 +44,7 @@ return act(ids, function(id, found, now_ms)
 end, function(groups, facts, now_ms)
   local scores = {}
   -- Leases first, as in `settle`.
-  settle_ids(groups.returned, 'returned')
+  settle(lease_keys(groups.returned), 'returned')
   for i, id in ipairs(groups.buried) do
     local count = counts[id] or 0
     set_lease(id, GUARDS.buried .. string.format('returned %d time%s', count, count == 1 and '' or 's'))
@@ -54,9 +53,9 @@ end, function(groups, facts, now_ms)
   count_returns(groups.returned, counts)
   local returned = joined(groups.returned, groups.buried)
   remove_entries(joined(returned, groups.dropped), kept)
-  unschedule(groups.pruned, facts)
+  delete_entries(groups.pruned, delayed, buried)
   delete_guards(groups.pruned)
-  unschedule(returned, facts)
+  delete_entries(returned, delayed, buried)
   for_all('ZADD', buried, scores)
   push(groups.returned)
 end, has_fingerprints and type_of)

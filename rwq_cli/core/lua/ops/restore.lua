@@ -85,12 +85,12 @@ for _, at in ipairs(restored) do
   end
 end
 if next(leases) then
-  delete_leases(restored_ids, nil, (lease_values(restored_ids)))
+  delete_guards(restored_ids, true)
 end
-settle_ids(for_main, 'restored')
+settle(lease_keys(for_main), 'restored')
 push(for_main, front)
 for_all('LPUSH', processing, for_processing)
-local waiting_ms = tonumber(settling_ms(redis.call('LLEN', main) + redis.call('LLEN', processing)))
+local waiting_ms = tonumber(settling_ms(main, processing))
 for _, at in ipairs(restored) do
   local id, place, holder, left_ms, due, buried_at, count = args[at + 1], unpack(args, at + 3, at + 8)
   left_ms = tonumber(left_ms)

@@ -14,22 +14,20 @@ for _, id in ipairs(ids) do
   if bytes >= bytes_max then
     break
   end
-  local key, size, data = result_prefix .. id, false, false
-  local kind, at = result_kind(key), #reply
-  reply[at + 1], reply[at + 2] = has_data(id) and '1' or '0', kind
+  local key, at, found = result_prefix .. id, #reply, {}
+  local kind = result_kind(key)
   if kind == 'result' then
-    local status, completed_ms, holder = unpack(redis.call('HMGET', key, 'status', 'completed_ms', 'holder'))
+    found = redis.call('HMGET', key, 'status', 'completed_ms', 'holder')
     if redis.call('HEXISTS', key, 'result') == 1 then
-      size = redis.call('HSTRLEN', key, 'result')
-      data = wants_data and redis.call('HGET', key, 'result')
-      bytes = bytes + (data and size or 0)
+      found[4] = redis.call('HSTRLEN', key, 'result')
+      found[5] = wants_data and redis.call('HGET', key, 'result')
+      bytes = bytes + (found[5] and found[4] or 0)
     end
-    reply[at + 3], reply[at + 4], reply[at + 5] = status, completed_ms, holder
-    reply[at + 6], reply[at + 7], reply[at + 8] = size, data, redis.call('PTTL', key)
-  else
-    for field = 3, 8 do
-      reply[at + field] = false
-    end
+    found[6] = redis.call('PTTL', key)
+  end
+  reply[at + 1], reply[at + 2] = has_data(id) and '1' or '0', kind
+  for field = 1, 6 do
+    reply[at + 2 + field] = found[field] or false
   end
 end
 return reply
