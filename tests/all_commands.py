@@ -1,8 +1,9 @@
 """Every command of rwq, for tests and for the reference."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from rwq_cli.cli.app import COMMANDS, leaves, load_command
+from rwq_cli.cli.app import COMMANDS, load_command
 from rwq_cli.cli.manual import Manual
 
 
@@ -19,5 +20,12 @@ def all_commands() -> list[CommandInfo]:
     return [
         CommandInfo(" ".join(path), leaf, leaf.manual)
         for name in COMMANDS
-        for path, leaf in leaves(load_command(name), (name,))
+        for path, leaf in _leaves(load_command(name), (name,))
     ]
+
+
+def _leaves(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if not hasattr(command, "commands"):
+        yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _leaves(inner, (*path, name))

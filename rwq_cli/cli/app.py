@@ -1,15 +1,13 @@
 """The tree of commands. A command's module is imported only when it is run or its help is shown."""
 
-from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-from typer.core import TyperGroup, TyperOption
+from typer.core import TyperOption
 
 from rwq_cli import __version__
 from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, commands_of, listed
-from rwq_cli.cli.options import global_options
 from rwq_cli.exit_codes import ExitStatus
 
 # Every command with a summary of at most 50 characters, in the order and under the headings of
@@ -69,8 +67,12 @@ class Root(RwqGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         return load_command(cmd_name) if cmd_name in COMMANDS else None
 
-    def summaries(self) -> dict[str, str]:
-        return SUMMARIES
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        from typer._click.shell_completion import CompletionItem
+
+        named = [name for name in COMMANDS if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=SUMMARIES[name]) for name in named]
+        return found or super().shell_complete(ctx, incomplete)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from rwq_cli.help.topics import TOPICS
@@ -99,20 +101,7 @@ def load_command(name: str) -> Any:
     # A parser keeps nothing of a command line, so that a process needs one only.
     command = commands_of(import_module(f"rwq_cli.commands.{name}"))
     command.name = name
-    for _, leaf in leaves(command, ()):
-        leaf.manual = leaf.callback.manual
-        leaf.params.extend(global_options())
-    if isinstance(command, TyperGroup):
-        command.params.extend(global_options())
     return command
-
-
-def leaves(command: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], Any]]:
-    if isinstance(command, TyperGroup):
-        for name, inner in command.commands.items():
-            yield from leaves(inner, (*path, name))
-    else:
-        yield path, command
 
 
 def _show_version(context: Any, _parameter: Any, value: bool) -> None:
@@ -132,7 +121,7 @@ def build_root() -> Root:
     )
     return Root(
         name="rwq",
-        params=[*global_options(), version],
+        params=[version],
         rich_markup_mode=None,
         no_args_is_help=True,
         context_settings=HELP_SETTINGS,

@@ -4,7 +4,7 @@ import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from inspect import Parameter
+from inspect import Parameter, signature
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Optional
 
@@ -45,7 +45,6 @@ _IMPLIED = {
     "holder_glob": frozenset({State.LEASED, State.HELD}),
     "reason_glob": frozenset({State.BURIED}),
 }
-_HELD = frozenset({State.LEASED, State.HELD, State.UNLISTED, State.DUPLICATED})
 
 
 def _condition(text: str) -> "Condition":
@@ -86,8 +85,12 @@ _FILTERS: dict[str, tuple[Any, ...]] = {
 _OPTIONS = {name: usage.split()[0] for name, (usage, *_) in _FILTERS.items()}
 
 
-def _filters(offered: Iterable[State]) -> list[Parameter]:
+def _filters(offered: Iterable[State], *left_out: str) -> list[Parameter]:
+    """The options that can choose among items in these states."""
     names = [state.value for state in SELECTABLE if state in offered]
+    # The only state needs no option.
+    without = {*left_out, "states" if len(names) == 1 else ""}
+    without |= {name for name, states in _IMPLIED.items() if states.isdisjoint(offered)}
 
     def parse(text: str) -> State:
         if text in names:
@@ -105,7 +108,7 @@ def _filters(offered: Iterable[State]) -> list[Parameter]:
             help, more = f"{help}{which}.", [parse, lambda: names]
         made = option(usage, help, *more)
         options.append(keyword(name, Annotated[Optional[kind], made], default=None))  # noqa: UP045
-    return options
+    return [each for each in options if each.name not in without]
 
 
 def _selection(
@@ -124,16 +127,8 @@ def _selection(
 
 
 def filters(offered: Iterable[State] = SELECTABLE) -> Callable[[Function], Function]:
-    return provided("selection", _selection, _without_use(offered), options=_filters(offered))
-
-
-def _without_use(offered: Iterable[State]) -> list[str]:
-    """The options that cannot choose among items in these states."""
-    states = frozenset(offered)
-    # The only state needs no option.
-    left_out = ["states"] * (len(states) == 1)
-    left_out += ["holder_glob"] * states.isdisjoint(_HELD)
-    return left_out + ["reason_glob"] * (State.BURIED not in states)
+    """Give a command the options that choose items; it takes a `selection`."""
+    return provided("selection", _selection, _filters(offered))
 
 
 class Choice(NamedTuple):
@@ -258,10 +253,8 @@ def selects(
     # `--dry-run`, and if it `asks`, `--yes`.
     # It raises `InvalidArgument` if nothing was chosen, or the options cannot be used together.
     all_states = everything or default
-    states_offered = offered or all_states
-    left_out = [*_without_use(states_offered), *["reason_glob"] * has_reason]
+    has_filters = _filters(offered or all_states, *["reason_glob"] * has_reason)
 
-    @provided("selection", _selection, left_out, options=_filters(states_offered))
     def choice(
         settings: Settings,
         ids: Annotated[
@@ -273,7 +266,6 @@ def selects(
             ),
         ] = None,
         *,
-        selection: Selection,
         own: Annotated[
             bool, option("--mine", "Only items leased by this session; without IDs, all.")
         ] = False,
@@ -284,7 +276,9 @@ def selects(
         null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,  # noqa: ARG001
         yes: YesOption = False,
         dry_run: DryRunOption = False,
+        **chosen_by: Any,
     ) -> Choice:
+        selection = _selection(settings, **chosen_by)
         used = [_OPTIONS[name] for name, value in selection._asdict().items() if value is not None]
         used += ["-n"] * bool(limit) + ["--all"] * all_items
         chosen = Choice(settings, None, selection, mine=own, yes=yes, dry_run=dry_run)
@@ -299,7 +293,7 @@ def selects(
         if defaults_to_all and used in ([], ["--all"]):
             return chosen._replace(selection=Selection(all_states), is_whole_queue=True)
         if not (used or own):
-            options = [each for name, each in _OPTIONS.items() if name not in left_out]
+            options = [_OPTIONS[each.name] for each in has_filters]
             raise InvalidArgument(
                 "no items chosen",
                 "give IDs, or - to read them from stdin; or choose by "
@@ -317,8 +311,9 @@ def selects(
         return chosen._replace(selection=selection, limit=limit or None, has_states=has_states)
 
     has = {"own": mine, "yes": acts and asks, "dry_run": acts}
-    without = [name for name, is_there in has.items() if not is_there]
-    return provided("choice", choice, without, last=("yes", "dry_run"))
+    _, *own, _chosen_by = signature(choice).parameters.values()
+    parameters = [each for each in own if has.get(each.name, True)]
+    return provided("choice", choice, [parameters[0], *has_filters, *parameters[1:]])
 
 
 def warn_of_reading(

@@ -7,7 +7,7 @@
 A command takes the run's settings first, and else what Typer makes of its options.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
@@ -17,11 +17,13 @@ from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.cli.interrupts import raise_on_interrupt
 from rwq_cli.cli.manual import Manual
-from rwq_cli.cli.options import GLOBAL_NAMES, option
-from rwq_cli.cli.settings import Call, Settings
-from rwq_cli.exit_codes import ExitCode, ExitStatus, UsageError
+from rwq_cli.cli.options import GLOBAL_NAMES, global_options, option
+from rwq_cli.cli.settings import Call
+from rwq_cli.exit_codes import ExitCode, ExitStatus
 
 Function = Callable[..., Any]
+# What makes an argument of a command, and the options that it is made from.
+_Maker = tuple[Callable[..., object], Iterable[Parameter]]
 
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # The heading of the columns that scripts rely on.
@@ -30,20 +32,16 @@ COMMON_OPTIONS = ("Common options:", "-q, -u, -c, -o and others: rwq help option
 # The help of a command has as many of its examples as fit; the reference has all.
 _LINES_MAX = 40
 _YES_FOR = "--yes="
-
-
-def _split_yes_for(words: Sequence[str]) -> tuple[list[str], str | None]:
-    """The words with `--yes` in place of `--yes=NAME`, and the name."""
-    # A flag takes no value, and an option with a value would take the ID after `--yes` as its
-    # value.
-    end = words.index("--") if "--" in words else len(words)
-    names = [word.removeprefix(_YES_FOR) for word in words[:end] if word.startswith(_YES_FOR)]
-    kept = ["--yes" if word.startswith(_YES_FOR) else word for word in words[:end]]
-    return [*kept, *words[end:]], names[-1] if names else None
+# They come after all other options.
+_LAST = ("yes", "dry_run")
 
 
 class RwqCommand(TyperCommand):
     manual = Manual()
+
+    def __init__(self, *args: Any, params: Any, callback: Any, **more: Any) -> None:
+        super().__init__(*args, params=[*params, *global_options()], callback=callback, **more)
+        self.manual = callback.manual
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
@@ -52,8 +50,12 @@ class RwqCommand(TyperCommand):
             # Before parsing, which may fail.
             parent.obj.manual = self.manual
             if self.context_settings["allow_interspersed_args"]:
-                args, name = _split_yes_for(args)
-                parent.obj.give("yes_for", name)
+                # `--yes` is a flag, which takes no value: an option would take the ID after it.
+                end = args.index("--") if "--" in args else len(args)
+                for at, word in enumerate(args[:end]):
+                    if word.startswith(_YES_FOR):
+                        parent.obj.give("yes_for", word.removeprefix(_YES_FOR))
+                        args = [*args[:at], "--yes", *args[at + 1 :]]
         return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -119,14 +121,8 @@ def listed(exits: Mapping[ExitCode, str]) -> str:
 
 
 class RwqGroup(TyperGroup):
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        left: list[str] = super().parse_args(ctx, args)
-        if not (ctx._protected_args or ctx.resilient_parsing):
-            names = f": {' or '.join(self.list_commands(ctx))}" if ctx.parent else ""
-            raise UsageError(
-                f"{ctx.info_name} needs a command{names}", f"see {ctx.command_path} --help"
-            )
-        return left
+    def __init__(self, *, params: Iterable[Any] = (), **more: Any) -> None:
+        super().__init__(params=[*global_options(), *params], **more)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
@@ -135,25 +131,10 @@ class RwqGroup(TyperGroup):
             raise unknown_command(ctx, args[0])
         return super().resolve_command(ctx, args)
 
-    def summaries(self) -> dict[str, str]:
-        return {
-            name: command.get_short_help_str(limit=200) for name, command in self.commands.items()
-        }
-
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        from typer._click.shell_completion import CompletionItem
-
-        if incomplete.startswith("-"):
-            return super().shell_complete(ctx, incomplete)
-        return [
-            CompletionItem(name, help=text)
-            for name, text in self.summaries().items()
-            if name.startswith(incomplete)
-        ]
-
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl(list(self.summaries().items()))
+            rows = [(name, each.get_short_help_str(200)) for name, each in self.commands.items()]
+            formatter.write_dl(rows)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         formatter.write_paragraph()
@@ -174,26 +155,37 @@ def command(
     # means something special here is given by its name, such as `partial`.
 
     def declare(function: Function) -> Function:
+        makers: Mapping[str, _Maker] = getattr(function, "makers", {})
+
         @wraps(function)
         def run(ctx: typer.Context, **options: Any) -> ExitCode:
+            settings = ctx.obj.settings
             options.pop("null", None)
+            for name, (make, parameters) in makers.items():
+                given = [each.name for each in parameters if each.name in options]
+                options[name] = make(settings, **{each: options.pop(each) for each in given})
             # A command that says nothing else has done what it was asked for.
-            status: ExitCode | None = function(ctx.obj.settings, **options)
+            status: ExitCode | None = function(settings, **options)
             return ExitStatus.OK if status is None else status
 
         _, *own = signature(function).parameters.values()
+        given = [new for each in own for new in makers.get(each.name, (None, [each]))[1]]
         if null is not None:
             flag = Annotated[bool, option("-0, --null", null)]
-            own.append(keyword("null", flag, default=False))
+            given.append(keyword("null", flag, default=False))
+        given = [keyword("ctx", typer.Context), *sorted(given, key=lambda each: each.name in _LAST)]
+        # Typer does not follow `__wrapped__`.
+        given = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in given]
+        run.__signature__ = Signature(given)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in given}
         exits = {
             each: manual.pop(key) for each in ExitStatus if (key := each.name.lower()) in manual
         }
         run.manual = Manual(**{"exits": exits, **manual})  # type: ignore[attr-defined]
         context = {**HELP_SETTINGS, "allow_interspersed_args": not options_first}
-        declared = _with_parameters(run, [keyword("ctx", typer.Context), *own])
         function.add_to = lambda commands: commands.command(  # type: ignore[attr-defined]
             name, cls=RwqCommand, help=help, context_settings=context
-        )(declared)
+        )(run)
         return function
 
     return declare
@@ -217,38 +209,19 @@ def commands_of(module: Any) -> Any:
 
 
 def provided(
-    name: str,
-    provider: Callable[..., object],
-    left_out: Sequence[str] = (),
-    last: Sequence[str] = (),
-    options: Sequence[Parameter] = (),
+    name: str, make: Callable[..., object], parameters: Iterable[Parameter] | None = None
 ) -> Callable[[Function], Function]:
-    """Give a command the options of `provider`, whose result is its parameter `name`."""
-    # `options` are those of its signature unless they are given; `left_out` those that this command
-    # does not have; `last` come after all others.
-    options = options or tuple(signature(provider).parameters.values())[1:]
-    members = [each for each in options if each.name not in left_out]
+    """Give a command the options of `make`, whose result is its parameter `name`."""
+    # The options are those of its signature unless they are given.
+    options = parameters or tuple(signature(make).parameters.values())[1:]
 
     def decorate(function: Function) -> Function:
-        @wraps(function)
-        def run(settings: Settings, **given: Any) -> Any:
-            own = {each.name: given.pop(each.name) for each in members if each.name in given}
-            return function(settings, **{name: provider(settings, **own)}, **given)
-
-        parameters = signature(function).parameters.values()
-        own = [new for each in parameters for new in (members if each.name == name else [each])]
-        return _with_parameters(run, sorted(own, key=lambda each: each.name in last))
+        makers = getattr(function, "makers", {})
+        function.makers = {**makers, name: (make, options)}  # type: ignore[attr-defined]
+        return function
 
     return decorate
 
 
 def keyword(name: str, annotation: Any, **more: Any) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, **more)
-
-
-def _with_parameters(function: Function, parameters: Sequence[Parameter]) -> Function:
-    """Set what Typer takes for the parameters of a function: it does not follow `__wrapped__`."""
-    keywords = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
-    function.__signature__ = Signature(keywords)  # type: ignore[attr-defined]
-    function.__annotations__ = {each.name: each.annotation for each in keywords}
-    return function

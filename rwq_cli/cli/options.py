@@ -320,4 +320,4 @@ def global_options() -> list[TyperOption]:
     return made
 
 
-GLOBAL_NAMES = frozenset(option.name for option in global_options())
+GLOBAL_NAMES = frozenset(each.split("--")[1].split()[0].replace("-", "_") for each in _GLOBAL)

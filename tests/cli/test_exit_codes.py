@@ -105,10 +105,10 @@ USAGE = {
     "show -dash": "no such option: -d; for an ID that begins with -: rwq show -- -dash\n",
     "show --an-id": "no such option: --an-id; for an ID that begins with -: rwq show -- --an-id\n",
     "stats -dash": "no such option: -d; see rwq stats --help\n",
-    "-q jobs": "rwq needs a command; see rwq --help\n",
+    "-q jobs": "missing command; see rwq --help\n",
     **dict.fromkeys(
         ("clean", "clean -q jobs"),
-        "clean needs a command: light or deep; see rwq clean --help\n",
+        "missing command; see rwq clean --help\n",
     ),
     "help state": "no command or topic 'state'; try rwq help states\n",
     "help receipts": "no command or topic 'receipts'; try rwq help recipes\n",
