@@ -1,6 +1,7 @@
 """`rwq import`: restore an export."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,6 @@ from rwq_cli.commands.undoing import Undo, bad_line_reporter, restoring_kind, re
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, restore
-from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.probe import probe
@@ -96,7 +96,7 @@ def import_(
     for queue, lines in _parts(settings, connection, reader):
         queues.setdefault(queue.name, queue)
         undo = Undo(settings, queue, "import", restores="what was replaced")
-        results = ResultTally()
+        results: Counter[Status] = Counter()
         with undo.outcomes(
             _KIND,
             dry_run=dry_run,

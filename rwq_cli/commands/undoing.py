@@ -1,6 +1,7 @@
 """Undo files of commands that remove or change items, and what import and undo share."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,6 @@ from rwq_cli.cli.connect import command_lines
 from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped
@@ -111,11 +111,11 @@ def restoring_kind(*counted: str, **names: str) -> Kind[Outcome]:
     )
 
 
-def results_restored(results: ResultTally) -> dict[str, int]:
+def results_restored(results: Counter[Status]) -> dict[str, int]:
     return {
-        "results": results.restored,
-        "results-already-there": results.already_there,
-        "results-rejected": results.wrong_type,
+        "results": results[Status.IMPORTED] + results[Status.REPLACED],
+        "results-already-there": results[Status.ALREADY_THERE],
+        "results-rejected": results[Status.WRONG_TYPE],
     }
 
 

@@ -8,7 +8,7 @@ from rwq_cli.cli.open_queues import OpenQueues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption, Duration, offer_ids, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.results import WaitCondition, WaitResult, wait_for_all
+from rwq_cli.core.items.results import WaitResult, wait_for_all
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
@@ -73,9 +73,9 @@ def wait(
             "--until-empty, --below and --id cannot be used together", "wait for one of them"
         )
     opened = OpenQueues(settings, all_queues=all_queues, changes=True).find()
-    condition = WaitCondition(below=below, ids=tuple(ids or ()))
     limit_s, promotes = inf if timeout_s is None else timeout_s, not settings.is_read_only
-    waited = [*wait_for_all(opened.queues, condition, timeout_s=limit_s, promotes=promotes)]
+    until = {"below": below, "ids": ids or (), "timeout_s": limit_s, "promotes": promotes}
+    waited = [*wait_for_all(opened.queues, **until)]  # type: ignore[arg-type]
     for queue, result in zip(opened.queues, waited, strict=True):
         # It may have been emptied meanwhile.
         if result.counts.is_empty and result.met_at_first:

@@ -2,6 +2,7 @@
 
 from array import array
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from hashlib import sha256
@@ -17,12 +18,9 @@ from rwq_cli.core.items.restore import (
     Line,
     OnConflict,
     forget_marks,
-    has_marks,
     read_marks,
     restore,
 )
-from rwq_cli.core.items.results import ResultTally
-from rwq_cli.core.items.set_data import put_back
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint
@@ -223,7 +221,7 @@ class UndoRun:
     ) -> None:
         self._reader, self._queue, self._moved_to = reader, queue, moved_to
         self._journal, self._dry_run = journal, dry_run
-        self.results = ResultTally()
+        self.results: Counter[Status] = Counter()
         self.restored_before = reader.count(restored=True)
         # How many items were restored that may not have been removed, or restored before; and
         # whether an undo has begun, and its marks are gone from the server.
@@ -234,7 +232,7 @@ class UndoRun:
         reader, queue = self._reader, self._queue
         try:
             # Raises if the server is unreachable, before the file says that an undo has begun.
-            is_marked = has_marks(queue, reader.file_id)
+            is_marked = bool(read_marks(queue, reader.file_id))
             self.lost_marks = reader.was_begun and not is_marked
             if not self._dry_run:
                 reader.begin()
@@ -245,7 +243,7 @@ class UndoRun:
         except ServerError as error:
             # If the connection was lost, the last call may have restored something.
             with suppress(ServerError):
-                if not isinstance(error, ConnectionLost) and not has_marks(queue, reader.file_id):
+                if not isinstance(error, ConnectionLost) and not read_marks(queue, reader.file_id):
                     reader.withdraw()
             raise
         finally:
@@ -253,24 +251,22 @@ class UndoRun:
 
     def _restore(self) -> Iterator[OutcomeBatch]:
         reader, queue = self._reader, self._queue
-        if reader.origin.verb == "edit":
-            edited = ((_item(line), line.replaced_by or "") for line in reader.items())
-            put = put_back(queue, edited, self._journal, dry_run=self._dry_run)
-            yield from self._counted(put.batches)
-        else:
-            # Only what an import has written: see `Line.replaced_by`.
-            conflict = OnConflict.REPLACE if reader.changed_data else OnConflict.FAIL
-            for is_front, lines in reader.parts():
-                restored = restore(
-                    *(queue, lines),
-                    on_conflict=conflict,
-                    front=is_front,
-                    file_id=reader.file_id,
-                    results=self.results,
-                    dry_run=self._dry_run,
-                )
-                yield from self._counted(restored.batches)
-        self.is_complete = self.is_complete and not self.results.wrong_type
+        # Only what an edit or import has written: see `Line.replaced_by`.
+        conflict = OnConflict.REPLACE if reader.changed_data else OnConflict.FAIL
+        is_edit = reader.origin.verb == "edit"
+        for is_front, lines in reader.parts():
+            restored = restore(
+                *(queue, lines),
+                on_conflict=conflict,
+                front=is_front,
+                in_place=is_edit,
+                file_id=reader.file_id,
+                results=self.results,
+                journal=self._journal if is_edit else None,
+                dry_run=self._dry_run,
+            )
+            yield from self._counted(restored.batches)
+        self.is_complete = self.is_complete and not self.results[Status.WRONG_TYPE]
         self._finish(lambda: read_marks(queue, reader.file_id))
 
     def _move_back(self) -> Iterator[OutcomeBatch]:

@@ -3,7 +3,9 @@
 A new operation with `dry_run` needs a row; `test_dry_runs.py` fails until it has one.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 from typing import Any, NamedTuple
@@ -20,10 +22,9 @@ from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.items.move import move, move_back
 from rwq_cli.core.items.purge import PurgedResults, purge
 from rwq_cli.core.items.restore import Line, OnConflict, restore
-from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.items.schedule import bury, kick, promote, release, touch
-from rwq_cli.core.items.set_data import edit_items, put_back
-from rwq_cli.core.model import State
+from rwq_cli.core.items.set_data import edit_items
+from rwq_cli.core.model import State, Status
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped
@@ -122,7 +123,7 @@ def _restore(on_conflict: OnConflict) -> Verb:
                 yield Result(item_id, ResultStatus.COMPLETED, 5)
 
     def run(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
-        tally = ResultTally()
+        tally: Counter[Status] = Counter()
         found = restore(
             queue,
             (Line(number, entry) for number, entry in enumerate(entries(ids), 2)),
@@ -158,22 +159,18 @@ def _as_they_were(ids: Iterable[bytes], data: bytes | None = None) -> Iterator[L
         yield Line(number, was, sha256(is_now).hexdigest())
 
 
-def _undo_import(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
+def _undo(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool, *, in_place: bool = False) -> Told:
+    """Of an import or of an edit."""
     found = restore(
         queue,
         _as_they_were(ids, b"before"),
         on_conflict=OnConflict.REPLACE,
         front=True,
+        in_place=in_place,
         file_id=_file_id(ids),
         dry_run=dry_run,
     )
     return [(o.item_id, o.status) for o in found]
-
-
-def _undo_set(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
-    lines = _as_they_were(own(ids), b"before")
-    edited = ((line.entry, line.replaced_by) for line in lines)
-    return [(o.item_id, o.status) for o in put_back(queue, edited, dry_run=dry_run)]  # type: ignore[arg-type]
 
 
 def _undo_move(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
@@ -230,8 +227,8 @@ VERBS: dict[str, Verb] = {
     "restore": _restore(OnConflict.FAIL),
     "restore and skip": _restore(OnConflict.SKIP),
     "restore and replace": _restore(OnConflict.REPLACE),
-    "undo of an import": Verb(_undo_import, ordered=True),
-    "undo of a set": Verb(_undo_set, ordered=True),
+    "undo of an import": Verb(_undo, ordered=True),
+    "undo of a set": Verb(partial(_undo, in_place=True), ordered=True),
     "undo of a move": Verb(_undo_move, ordered=True),
     "lease": _of_all(_lease),
     "lease by ID": Verb(_lease_by_id, takes_ids=False, ordered=True),

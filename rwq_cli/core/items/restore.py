@@ -1,5 +1,6 @@
 """Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,12 +11,11 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Acknowledged, Flush
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Acknowledged, Flush, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.lookup import Places
-from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.inspect.results import Result, read_result_keys
 from rwq_cli.core.items.bulk import Journal, Seen, in_rounds, read_items, recorded
-from rwq_cli.core.items.results import ResultTally, result_args, save_replaced
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED
@@ -63,8 +63,9 @@ def restore(
     *,
     on_conflict: OnConflict = OnConflict.FAIL,
     front: bool = False,
+    in_place: bool = False,
     file_id: bytes | None = None,
-    results: ResultTally | None = None,
+    results: Counter[Status] | None = None,
     journal: Journal | None = None,
     dry_run: bool = False,
 ) -> Outcomes:
@@ -74,9 +75,9 @@ def restore(
 
     An ID that exists with the same data is already there, in any state: a worker may have leased it
     since. Of one with other data that is replaced, only the data change if nothing else differs, or
-    a session holds the item; else it gets the place, lease and state of the line. A result that
-    exists stays, unless `REPLACE`. What is replaced is written to the journal first; results are
-    counted in `results`.
+    a session holds the item, or with `in_place`; else it gets the place, lease and state of the
+    line. A result that exists stays, unless `REPLACE`. What is replaced is written to the journal
+    first; results are counted in `results`.
 
     The script that restores a line also marks it, in a bitmap on the server that the SHA-256 of the
     file names. So a run after an interruption resumes where the first one stopped, and never
@@ -89,8 +90,8 @@ def restore(
         queue.connection.set_no_touch()
         journal = None
     marks = b"" if file_id is None else queue.keys.undo(file_id)
-    run = _Restore(queue, marks, on_conflict, front, journal, dry_run)
-    return Outcomes(run.batches(lines, results or ResultTally()))
+    run = _Restore(queue, marks, on_conflict, front, in_place, journal, dry_run)
+    return Outcomes(run.batches(lines, Counter() if results is None else results))
 
 
 def restore_args(
@@ -125,13 +126,9 @@ def item_args(number: int, item: ItemSnapshot, *, replaceable: str = "") -> tupl
 
 
 def read_marks(queue: Queue, file_id: bytes) -> bytes:
-    """The bitmap of the lines that were restored, beginning with the bit of line 0."""
+    """The bitmap of the lines that were restored, beginning with the bit of line 0; b"" if the
+    server has none."""
     return queue.call("GET", queue.keys.undo(file_id)) or b""
-
-
-def has_marks(queue: Queue, file_id: bytes) -> bool:
-    """Whether the server has the bitmap of restored lines."""
-    return bool(queue.call("EXISTS", queue.keys.undo(file_id)))
 
 
 def forget_marks(queue: Queue, file_id: bytes) -> None:
@@ -147,6 +144,7 @@ class _Restore:
     _marks: bytes
     _on_conflict: OnConflict
     _front: bool
+    _in_place: bool
     _journal: Journal | None
     _dry_run: bool
     # In a dry run, by the kind and ID of what would be restored, a hash of an item's data.
@@ -158,7 +156,7 @@ class _Restore:
         return self._on_conflict is OnConflict.REPLACE
 
     def batches(
-        self, lines: Iterable[Line | Flush], results: ResultTally
+        self, lines: Iterable[Line | Flush], results: Counter[Status]
     ) -> Iterator[OutcomeBatch]:
         limits = (
             (_REPLACE_ITEMS, BATCH_BYTES) if self._replaces else (RESTORE_ITEMS, SNAPSHOT_BYTES)
@@ -208,8 +206,7 @@ class _Restore:
         moved: set[bytes] = set()
         if not self._dry_run or lines[0].replaced_by is not None:
             replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
-            # Reading items reads the lists: usually, none exists.
-            for read in read_items(self._queue, existing(self._queue, by_id), Skipped()):
+            for read in self._read(by_id):
                 items = [
                     item for item in read if item.data != _item(by_id[item.item_id].entry).data
                 ]
@@ -220,7 +217,7 @@ class _Restore:
                 for item, entry in zip(items, entries, strict=True):
                     if by_id[item.item_id].replaced_by in (None, sha256(item.data).hexdigest()):
                         digest = sha1(item.data, usedforsecurity=False).hexdigest()
-                        stays = _stays(item, entry)
+                        stays = self._in_place or _stays(item, entry)
                         replaceable[item.item_id] = _IN_PLACE + digest if stays else digest
                         moved.update(() if stays else (item.item_id,))
 
@@ -235,19 +232,40 @@ class _Restore:
         )
         yield from recorded(self._queue, self._journal, saved, batches, Status.REPLACED)
 
-    def _restore_results(self, lines: Sequence[Line], tally: ResultTally) -> None:
+    def _read(self, by_id: Mapping[bytes, Line]) -> Iterator[list[ItemSnapshot]]:
+        """The items with these IDs; as they are in the lines, but for their data, if they stay."""
+        if not self._in_place:
+            # Reading items reads the lists: usually, none exists.
+            yield from read_items(self._queue, existing(self._queue, by_id), Skipped())
+            return
+        for batch in in_batches(by_id, items_max=RESTORE_ITEMS):
+            found = self._queue.call("MGET", *map(self._queue.keys.item, batch))
+            pairs = zip(batch, found, strict=True)
+            yield [_item(by_id[i].entry)._replace(data=d) for i, d in pairs if d is not None]
+
+    def _restore_results(self, lines: Sequence[Line], tally: Counter[Status]) -> None:
         self._queue.progress.begin("restoring results")
-        found = {line.number: line.entry for line in lines if isinstance(line.entry, Result)}
-        replaceable = {i.entry.item_id: i.replaced_by for i in lines if i.replaced_by is not None}
+        found = [(n, entry, by) for n, entry, by in lines if isinstance(entry, Result)]
+        replaceable = {each.item_id: by or "" for _, each, by in found}
         if self._replaces and self._journal is not None:
-            replaceable = save_replaced(self._queue, self._journal, list(found.values()))
-        args = [word for each in found.items() for word in result_args(*each, replaceable)]
+            # Only what was written to the journal.
+            new = {each.item_id: str(each.completed_ms) for _, each, _ in found}
+            replaceable = dict.fromkeys(new, "-")
+            for keys in read_result_keys(self._queue, list(new), data=True):
+                if old := [key.result for key in keys if key.result is not None]:
+                    self._journal.write(old, [new[each.item_id] for each in old])
+                replaceable.update((each.item_id, str(each.completed_ms)) for each in old)
+        args: list[object] = []
+        for number, each, _ in found:
+            args += number, each.item_id, -1 if each.ttl_ms is None else max(1, each.ttl_ms)
+            args += each.status.value, each.completed_ms
+            for text in (each.holder, each.result):
+                args += int(text is not None), text or b""
+            args.append(replaceable[each.item_id])
         named = {"marks": self._marks, "replaces": self._replaces}
         reply = self._queue.run("restore_results", *args, dry_run=self._dry_run, **named)
         outcomes = self._outcomes(lines, reply)
-        tally.restored += outcomes.count(Status.IMPORTED, Status.REPLACED)
-        tally.already_there += outcomes.count(Status.ALREADY_THERE)
-        tally.wrong_type += outcomes.count(Status.WRONG_TYPE)
+        tally.update(outcomes.counts())
         self._queue.progress.advance(len(outcomes))
 
     def _outcomes(self, batch: Sequence[Line], reply: Sequence[Any]) -> OutcomeBatch:

@@ -1,8 +1,7 @@
 """Results of completed items; waiting until items are gone, or a queue is empty or short."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -17,7 +16,6 @@ from rwq_cli.core.inspect.results import (
     Result,
     read_result_keys,
 )
-from rwq_cli.core.items.bulk import Journal
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.state.probe import existing
@@ -54,13 +52,12 @@ def result(
     if not wait:
         queue.connection.set_no_touch()
         return _look_up(queue, wanted)
-    gone = WaitCondition(ids=(wanted,))
     deadline_s = queue.clock.monotonic() + timeout_s
     with queue.connection.deadline(timeout_s):
         queue.connection.set_no_touch()
         while True:
             left_s = max(0.0, deadline_s - queue.clock.monotonic())
-            (waited,) = wait_for_all([queue], gone, timeout_s=left_s, promotes=promotes)
+            (waited,) = wait_for_all([queue], ids=[wanted], timeout_s=left_s, promotes=promotes)
             lookup = _look_up(queue, wanted)
             if lookup.state is State.GONE:
                 return lookup
@@ -80,46 +77,6 @@ def _look_up(queue: Queue, item_id: bytes) -> ResultLookup:
     return ResultLookup(queue.name, item_id, state, found.result)
 
 
-@dataclass(slots=True)
-class ResultTally:
-    """Counts of restored results, also of those that replaced one; `wrong_type`: something else has
-    the key."""
-
-    restored: int = 0
-    already_there: int = 0
-    wrong_type: int = 0
-
-
-def result_args(
-    number: int, result: Result, replaceable: Mapping[bytes, str]
-) -> tuple[object, ...]:
-    """The arguments of `lua/ops/restore_results.lua` for a line of an export."""
-    return (
-        number,
-        result.item_id,
-        -1 if result.ttl_ms is None else max(1, result.ttl_ms),
-        result.status.value,
-        result.completed_ms,
-        int(result.holder is not None),
-        result.holder or b"",
-        int(result.result is not None),
-        result.result or b"",
-        replaceable.get(result.item_id, ""),
-    )
-
-
-def save_replaced(queue: Queue, journal: Journal, results: Sequence[Result]) -> dict[bytes, str]:
-    """Save the results that others are to replace; return which may be: their times, else "-"."""
-    new = {result.item_id: str(result.completed_ms) for result in results}
-    replaceable = dict.fromkeys(new, "-")
-    for keys in read_result_keys(queue, list(new), data=True):
-        found = [key.result for key in keys if key.result is not None]
-        if found:
-            journal.write(found, [new[result.item_id] for result in found])
-        replaceable.update((each.item_id, str(each.completed_ms)) for each in found)
-    return replaceable
-
-
 def delete_results(queue: Queue, found: Sequence[Result]) -> None:
     """Delete results, unless another item of that ID was completed or added since."""
     for batch in in_batches(found, items_max=BATCH_WRITES):
@@ -131,21 +88,6 @@ def delete_results(queue: Queue, found: Sequence[Result]) -> None:
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 _GROWTH = 1.5
-
-
-class WaitCondition(NamedTuple):
-    """What to wait for; by default, until the queue is empty.
-
-    A queue is empty when no item waits, is in processing or is delayed. Buried items stay until
-    somebody kicks them, so they do not count.
-
-    Attributes:
-        below: Until fewer than this many items wait; None for another condition.
-        ids: Until none of these items exists; empty for another condition.
-    """
-
-    below: int | None = None
-    ids: tuple[bytes, ...] = ()
 
 
 class WaitResult(NamedTuple):
@@ -168,13 +110,18 @@ class WaitResult(NamedTuple):
 
 def wait_for_all(
     queues: Sequence[Queue],
-    condition: WaitCondition | None = None,
     *,
+    below: int | None = None,
+    ids: Sequence[bytes] = (),
     timeout_s: float = float("inf"),
     promotes: bool = True,
 ) -> Iterator[WaitResult]:
-    """Poll until several queues, on one connection, all meet the condition at once; yields for
-    each, in order, how its wait ended.
+    """Poll until several queues, on one connection, all meet a condition at once; yields for each,
+    in order, how its wait ended.
+
+    The condition is that fewer items than `below` wait, or that none of the IDs exists any more;
+    else that the queue is empty: no item waits, is in processing or is delayed. Buried items stay
+    until somebody kicks them, so they do not count.
 
     Due items are promoted, so that the wait needs no cleaner, unless it is told not to, or the user
     has no write permission.
@@ -184,21 +131,20 @@ def wait_for_all(
     """
     if not queues:
         return
-    condition = condition or WaitCondition()
-    polls_twice = not condition.ids and condition.below is None
+    polls_twice = not ids and below is None
     clock, pause_s = queues[0].clock, _FIRST_PAUSE_S
     started_s = clock.monotonic()
-    left: list[Sequence[bytes]] = [condition.ids for _ in queues]
+    left: list[Sequence[bytes]] = [ids for _ in queues]
     met_at_first: list[bool] = []
     was_met = False
     with queues[0].connection.deadline(timeout_s):
         while True:
-            if condition.ids:
+            if ids:
                 left = [existing(*each) for each in zip(queues, left, strict=True)]
-                counts, met = [], [not ids for ids in left]
+                counts, met = [], [not each for each in left]
             else:
                 counts = [lengths(queue) for queue in queues]
-                met = [_is_met(each, condition.below) for each in counts]
+                met = [_is_met(each, below) for each in counts]
             met_at_first = met_at_first or met
             is_met = all(met)
             is_over = is_met and (was_met or not polls_twice)
@@ -214,7 +160,7 @@ def wait_for_all(
             clock.sleep(min(pause_s, timeout_s - waited_s))
             pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
         counts = counts or [lengths(queue) for queue in queues]
-    remaining = [len(ids) if condition.ids else None for ids in left]
+    remaining = [len(each) if ids else None for each in left]
     for reached, known, number, first in zip(met, counts, remaining, met_at_first, strict=True):
         yield WaitResult(reached, known, number, waited_s, first)
 
@@ -222,7 +168,6 @@ def wait_for_all(
 def _is_met(counts: Counts, below: int | None) -> bool:
     if below is not None:
         return counts.waiting < below
-    # Buried items need no worker, so they are not waited for.
     return not (counts.waiting or counts.processing or counts.delayed)
 
 

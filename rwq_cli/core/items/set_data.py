@@ -10,8 +10,8 @@ from rwq_cli.core.batches import BATCH_BYTES, Flush, acknowledged, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import Journal, recorded
 from rwq_cli.core.lua import script_words
-from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
-from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot
+from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
+from rwq_cli.core.state.probe import ItemSnapshot
 
 # An item as it was read, and its new data.
 Edit = tuple[ItemSnapshot, bytes]
@@ -32,7 +32,7 @@ def edit_items(
     """Replace the data of items, each if it is still what was read; see `WorkQueue.edit_many`.
 
     What is replaced is written to the journal first, some thousand items at a time or up to a
-    `FLUSH`, each with the SHA-256 of its new data, which `put_back` takes.
+    `FLUSH`, each with the SHA-256 of its new data, which `Line` takes.
     """
     batches = _edited(queue, edits, None if dry_run else journal, dry_run=dry_run)
     return Outcomes(acknowledged(queue.progress, batches))
@@ -65,50 +65,3 @@ def _calls(edits: Sequence[Edit]) -> Iterator[tuple[list[bytes], Sequence[object
     for batch in in_batches(edits, items_max=EDIT_ITEMS):
         words = (word for item, data in batch for word in (item.item_id, item.data, data))
         yield [item.item_id for item, _ in batch], script_words("set_data", words)
-
-
-def put_back(
-    queue: Queue,
-    edited: Iterable[tuple[ItemSnapshot, str]],
-    journal: Journal | None = None,
-    *,
-    dry_run: bool = False,
-) -> Outcomes:
-    """Restore the data of items that is still what `edit_items` wrote.
-
-    The items are as they were before, each with the SHA-256 of its new data, hexadecimal; with that
-    they are written to the journal first. An item that has its earlier data is `ALREADY_THERE`.
-    """
-    return Outcomes(_put_back(queue, edited, journal, dry_run=dry_run))
-
-
-def _put_back(
-    queue: Queue,
-    edited: Iterable[tuple[ItemSnapshot, str]],
-    journal: Journal | None,
-    *,
-    dry_run: bool,
-) -> Iterator[OutcomeBatch]:
-    queue.connection.set_no_touch()
-    limits = {"items_max": EDIT_ITEMS, "size_max": SNAPSHOT_BYTES}
-    for batch in in_batches(edited, **limits, size_of=lambda each: len(each[0].data)):
-        keys = [queue.keys.item(item.item_id) for item, _ in batch]
-        found = queue.call("MGET", *keys)
-        absent = [key for key, data in zip(keys, found, strict=True) if data is None]
-        types = dict(zip(absent, queue.call_all([("TYPE", key) for key in absent]), strict=True))
-        known: list[Outcome] = []
-        edits: list[Edit] = []
-        for key, data, (item, written) in zip(keys, found, batch, strict=True):
-            if data is None:
-                status = Status.MISSING if types[key] in (b"none", b"string") else Status.WRONG_TYPE
-            elif data == item.data:
-                status = Status.ALREADY_THERE
-            elif sha256(data).hexdigest() == written:
-                edits.append((item._replace(data=data), item.data))
-                continue
-            else:
-                status = Status.CHANGED
-            known.append(Outcome(item.item_id, status))
-        if known:
-            yield OutcomeBatch.of(known)
-        yield from edit_items(queue, edits, journal, dry_run=dry_run).batches

@@ -8,7 +8,7 @@ from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.results import WaitCondition, wait_for_all
+from rwq_cli.core.items.results import wait_for_all
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, settling
@@ -170,4 +170,4 @@ class TestPromotion:
                 raw.delete(keys.item(b"a"))
 
         clock.during_sleep = work
-        assert next(wait_for_all([queue], WaitCondition(ids=(b"a",)), timeout_s=5)).reached
+        assert next(wait_for_all([queue], ids=(b"a",), timeout_s=5)).reached

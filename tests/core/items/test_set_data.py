@@ -8,7 +8,8 @@ import redis
 from rwq_cli.core import State, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.items.bulk import read_items
-from rwq_cli.core.items.set_data import edit_items, put_back
+from rwq_cli.core.items.restore import Line, OnConflict, restore
+from rwq_cli.core.items.set_data import edit_items
 from rwq_cli.core.state.probe import ItemSnapshot, Skipped
 from tests.conftest import Foreign, Interleaved, contents
 from tests.item_cases import ITEM_CASES
@@ -28,6 +29,12 @@ def edit(
     (outcome,) = edit_items(queue, [(item, data)], journal)
     assert outcome.item_id == item.item_id
     return outcome.status
+
+
+def put_back(queue: WorkQueue, edited: dict[ItemSnapshot, str]) -> dict[bytes, Status]:
+    lines = [Line(number, *each) for number, each in enumerate(edited.items(), 2)]
+    outcomes = restore(queue, lines, on_conflict=OnConflict.REPLACE, in_place=True)
+    return {outcome.item_id: outcome.status for outcome in outcomes}
 
 
 def test_only_the_data_of_an_item_in_any_state_change(queue: WorkQueue, foreign: Foreign) -> None:
@@ -90,8 +97,8 @@ def test_many_are_replaced_and_put_back(queue: WorkQueue, foreign: Foreign) -> N
     done = edit_items(queue, ((item, b"new " + item.item_id) for item in items), journal)
     assert [outcome.item_id for outcome in done if outcome.status is Status.SET] == ids
     assert foreign.raw.mget("jobs:item:0000", "jobs:item:2999") == [b"new 0000", b"new 2999"]
-    back = put_back(queue, ((item, journal.replaced_by[item.item_id]) for item in journal.written))
-    assert [outcome.item_id for outcome in back if outcome.status is Status.SET] == ids
+    back = put_back(queue, {item: journal.replaced_by[item.item_id] for item in journal.written})
+    assert [item_id for item_id, status in back.items() if status is Status.REPLACED] == ids
     assert contents(foreign.raw) == before
 
 
@@ -119,15 +126,17 @@ def test_the_old_data_is_written_first_and_stays_in_doubt_if_the_reply_is_lost(
 
 def test_only_data_that_was_written_is_put_back(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b", b"c", b"d", b"e")
-    edited = [(read(queue, item_id), NEW) for item_id in (b"a", b"b", b"c", b"d", b"e")]
+    edited = {read(queue, item_id): NEW for item_id in (b"a", b"b", b"c", b"d", b"e")}
     foreign.raw.mset({"jobs:item:a": "new", "jobs:item:c": "newer"})
     foreign.raw.delete("jobs:item:d", "jobs:item:e")
     foreign.raw.hset("jobs:item:e", "x", "y")
-    assert {o.item_id: o.status for o in put_back(queue, edited)} == {
-        b"a": Status.SET,
+    queue.bury(b"a")
+    assert put_back(queue, edited) == {
+        b"a": Status.REPLACED,
         b"b": Status.ALREADY_THERE,
         b"c": Status.CHANGED,
         b"d": Status.MISSING,
         b"e": Status.WRONG_TYPE,
     }
     assert foreign.raw.mget("jobs:item:a", "jobs:item:c") == [b"data of a", b"newer"]
+    assert queue.state(b"a") is State.BURIED

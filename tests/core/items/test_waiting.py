@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.items.results import WaitCondition, WaitResult, wait_for_all
+from rwq_cli.core.items.results import WaitResult, wait_for_all
 from rwq_cli.core.model import Counts
 from tests.conftest import FakeClock, Foreign
 
@@ -71,9 +71,7 @@ def test_only_waiting_items_are_compared_with_a_number(
     foreign.waiting(b"a", b"b", b"c")
     foreign.leased(b"d")
     for below, reached in ((1, False), (3, False), (4, True), (9, True)):
-        assert (
-            next(wait_for_all([queue], WaitCondition(below=below), timeout_s=0)).reached is reached
-        )
+        assert next(wait_for_all([queue], below=below, timeout_s=0)).reached is reached
     assert clock.slept_s == []
 
 
@@ -84,10 +82,10 @@ def test_items_in_any_place_are_waited_for_until_all_are_gone(
     for item_id in ids[:3]:
         getattr(foreign, item_id.decode())(item_id)
     foreign.buried(b"\xff")
-    waited = next(wait_for_all([queue], WaitCondition(ids=(*ids, b"gone")), timeout_s=0))
+    waited = next(wait_for_all([queue], ids=(*ids, b"gone"), timeout_s=0))
     assert (waited.reached, waited.remaining) == (False, 4)
     after(clock, {5.0: lambda: queue.complete(*ids)})
-    waited = next(wait_for_all([queue], WaitCondition(ids=ids), timeout_s=60))
+    waited = next(wait_for_all([queue], ids=ids, timeout_s=60))
     assert (waited.reached, waited.remaining) == (True, 0)
     assert 5.0 <= waited.waited_s <= 6.1
 
@@ -105,7 +103,7 @@ def test_several_queues_meet_the_condition_at_the_same_time_or_are_given_up_toge
             6.0: lambda: raw.delete("jobs:queue"),
         },
     )
-    results = list(wait_for_all([queue, second], WaitCondition(below=1), timeout_s=60))
+    results = list(wait_for_all([queue, second], below=1, timeout_s=60))
     assert [(result.reached, result.counts.waiting) for result in results] == [(True, 0)] * 2
     assert all(6 <= result.waited_s < 8 for result in results)
     foreign.waiting(b"a")
