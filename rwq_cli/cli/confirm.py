@@ -93,17 +93,16 @@ def confirm_action(settings: Settings, question: str, *, items: int = 0, queue: 
     if context is not None and context.requires_name:
         whose = "context" if context is settings.protecting_context else "other context"
         to_type[whose], yes = context.name, f"--yes={context.name}"
-    has_agreed = True
+    declined = Declined("declined, nothing was changed")
     for whose, name in to_type.items():
         answer = _answer(question, f"Type the {whose}'s name to continue: ", yes)
-        has_agreed, question = answer.rstrip("\r\n") == name, ""
-        if not has_agreed:
-            break
+        if answer.rstrip("\r\n") != name:
+            raise declined
+        question = ""
     if not to_type:
         answer = _answer(question, "Continue? [y/N] ", yes)
-        has_agreed = answer.strip().lower() in ("y", "yes")
-    if not has_agreed:
-        raise Declined("declined, nothing was changed")
+        if answer.strip().lower() not in ("y", "yes"):
+            raise declined
 
 
 def confirm_ids(
@@ -150,32 +149,26 @@ def server_shown(settings: Settings) -> str:
 def _answer(question: str, asks: str, yes: str) -> str:
     """Ask on `/dev/tty`: stdin may be a pipe of IDs, and stdout a file."""
     try:
-        terminal = open_terminal()
+        descriptor = open_terminal()
     except OSError:
         raise InvalidArgument(
             "this needs confirmation, and there is no terminal to ask on: "
             + _COLOUR.sub("", question).rstrip("."),
             f"use {yes}",
         )
-    try:
+    with open(descriptor, "r+b", buffering=0) as terminal:
         # Discard what was typed before the question.
         with suppress(termios.error):
             termios.tcflush(terminal, termios.TCIFLUSH)
         text, columns = f"{question} {asks}".lstrip(), 0
         with suppress(OSError):
-            columns = os.get_terminal_size(terminal).columns
+            columns = os.get_terminal_size(descriptor).columns
         if columns and len(_COLOUR.sub("", text)) >= columns:
             lines = textwrap.wrap(question, columns, break_long_words=False, break_on_hyphens=False)
             text = "\n".join((*lines, asks))
-        os.write(terminal, text.encode())
-        answer = b""
-        while not answer.endswith(b"\n"):
-            piece = os.read(terminal, 1024)
-            if not piece:
-                # Ctrl-D leaves the cursor on the line of the question.
-                os.write(terminal, b"\n")
-                break
-            answer += piece
+        terminal.write(text.encode())
+        answer = terminal.readline()
+        if not answer.endswith(b"\n"):
+            # Ctrl-D leaves the cursor on the line of the question.
+            terminal.write(b"\n")
         return answer.decode("utf-8", "replace")
-    finally:
-        os.close(terminal)

@@ -1,10 +1,11 @@
 """What `ls` and `leases` have in common: items of one or more queues, once or again and again."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rwq_cli.cli.choosing import warn_of_reading
-from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing, warn_sizes_skipped
+from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing, warn_of_idle_reset
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.inspect.selection import Selection, Source
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.views.counts import Tick
 
+_SKIPPED = "sizes and data are not read; --data reads them, which resets idle times"
 # The structures that a listing reads, with the counts of what is in them.
 _LISTS = {name: name for name in ("processing", "delayed", "buried")} | {"main": "waiting"}
 
@@ -65,6 +67,7 @@ def list_items(
     """List items of `noun`, such as `waiting items`, which `read` reads from each queue."""
     # `joined` joins those of several queues, and `read_ids` reads only the IDs; see `columns_for`.
     opened = OpenQueues(settings, all_queues=all_queues)
+    skips_sizes = settings.shows_sizes and not (data or settings.needs_data)
 
     def footer(shown: int) -> str:
         count = f"{human.count(shown)} shown"
@@ -77,17 +80,20 @@ def list_items(
         out_of = "of" if selection.is_all else "that match, out of"
         return f"{count} {out_of} {total}{kind} in {opened.label}"
 
+    def reading(queue: "WorkQueue") -> Iterator[Item]:
+        return warn_if_missing(settings, queue, read(queue))
+
     def show(tick: "Tick | None") -> None:
         queues, out = opened.find().queues, settings.out
         warn_of_reading(settings, queues, selection)
-        readers = opened.readers(lambda queue: warn_if_missing(settings, queue, read(queue)))
-        items = joined(readers) if joined else (item for each in readers for item in each)
+        readers = [opened.reader(reading, queue) for queue in queues]
+        items = joined(readers) if joined else chain.from_iterable(readers)
         ids = None
         if read_ids is not None:
             ids = opened.each(lambda queue: warn_if_missing(settings, queue, read_ids(queue)))
         shown = write_items(
             out,
-            warn_sizes_skipped(settings, queues, items, data=data or settings.needs_data),
+            warn_of_idle_reset(settings, queues, items, _SKIPPED, lambda _item: skips_sizes),
             columns_for(listing, lambda: queues[0].now_ms(), data=data),
             empty=f"No {noun} in {opened.label}.",
             has_queue=not opened.is_one,
@@ -96,10 +102,9 @@ def list_items(
             limit=limit or None,
             offset=offset,
         )
-        if settings.by is not None:
-            if limit and shown == limit:
-                out.note(f"the {limit:,} most frequent; -n 0 shows all")
-        elif shown:
+        if settings.by is not None and limit and shown == limit:
+            out.note(f"the {limit:,} most frequent; -n 0 shows all")
+        elif settings.by is None and shown:
             out.footer(lambda: footer(shown))
         if last_note:
             out.note(last_note)

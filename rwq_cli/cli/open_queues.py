@@ -25,15 +25,12 @@ _FIND_EVERY_S = 30.0
 
 def remembered(find: Callable[[], T]) -> Callable[[], T]:
     """A function that finds something, and finds it again only after `_FIND_EVERY_S`."""
-    known: list[T] = []
-    found_s = 0.0
+    known: list[tuple[float, T]] = []
 
     def find_or_remember() -> T:
-        nonlocal found_s
-        now_s = monotonic()
-        if not known or now_s - found_s >= _FIND_EVERY_S:
-            known[:], found_s = [find()], now_s
-        return known[0]
+        if not known or monotonic() - known[0][0] >= _FIND_EVERY_S:
+            known[:] = [(monotonic(), find())]
+        return known[0][1]
 
     return find_or_remember
 
@@ -73,10 +70,7 @@ class OpenQueues:
         return escaped(self.queues[0].name) if is_one else f"{len(self.queues):,} queues"
 
     def each(self, read: "Callable[[WorkQueue], Iterable[T]]") -> Iterator[T]:
-        return chain.from_iterable(self.readers(read))
-
-    def readers(self, read: "Callable[[WorkQueue], Iterable[T]]") -> list[Iterator[T]]:
-        return [self.reader(read, queue) for queue in self.queues]
+        return chain.from_iterable(self.reader(read, queue) for queue in self.queues)
 
     def reader(self, read: "Callable[[WorkQueue], Iterable[T]]", queue: "WorkQueue") -> Iterator[T]:
         """What is read from one queue; one that a pattern found may be left out."""
@@ -126,17 +120,14 @@ def warn_if_missing(
     settings: Settings,
     queue: "WorkQueue",
     results: Iterable[T],
-    is_nothing: Callable[[T], bool] | None = None,
+    is_nothing: Callable[[T], bool] = lambda _result: False,
 ) -> Iterator[T]:
     """Yield what a command found in a queue; if that is nothing, note if there is no such queue."""
-    # Without results, a listing has found nothing; a lookup had no items to look for.
-    found_nothing = is_nothing is None
     has_found = False
     for result in results:
-        found_nothing = is_nothing is not None and is_nothing(result)
-        has_found = has_found or not found_nothing
+        has_found = has_found or not is_nothing(result)
         yield result
-    if found_nothing and not has_found:
+    if not has_found:
         warn_missing(settings, queue)
 
 
@@ -152,16 +143,6 @@ def warn_missing(settings: Settings, queue: "WorkQueue") -> None:
                 f"lists the queues{patterns}",
                 once=True,
             )
-
-
-def warn_sizes_skipped(
-    settings: Settings, queues: "Sequence[WorkQueue]", items: Iterable[T], *, data: bool
-) -> Iterator[T]:
-    """Yield items; note before the first one if their sizes and data are not read."""
-    if data or not settings.shows_sizes:
-        return iter(items)
-    consequence = "sizes and data are not read; --data reads them, which resets idle times"
-    return warn_of_idle_reset(settings, queues, items, consequence)
 
 
 def warn_of_idle_reset(

@@ -51,7 +51,7 @@ def ask(settings: Configured, monkeypatch: pytest.MonkeyPatch) -> Ask:
         *typed: str, context: str = "", items: int = 1, queue: str = "jobs", **more: Any
     ) -> str:
         leased = more.pop("leased", 0)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours, theirs = socket.socketpair()
         with ours, theirs:
             monkeypatch.setattr(
                 "rwq_cli.cli.confirm.open_terminal", lambda: os.dup(theirs.fileno())
@@ -61,7 +61,7 @@ def ask(settings: Configured, monkeypatch: pytest.MonkeyPatch) -> Ask:
             ours.shutdown(socket.SHUT_WR)
             confirm(settings(context, **more), "rm", items, queue, leased=leased)
             theirs.close()
-            return b"|".join(iter(lambda: ours.recv(4096), b"")).decode()
+            return b"".join(iter(lambda: ours.recv(4096), b"")).decode()
 
     return asked
 
@@ -107,7 +107,7 @@ class TestConfirm:
         name = "Type the context's name to continue: "
         assert ask("prod\n", context=TYPE) == f"rwq will remove 1 item of jobs on prod. {name}"
         assert ask("jobs\n", "prod\n", context=TYPE, items=1000) == (
-            "rwq will remove 1,000 items of jobs on prod. Type the queue's name to continue: |"
+            "rwq will remove 1,000 items of jobs on prod. Type the queue's name to continue: "
             f"{name}"
         )
         for answers in (["y\n"], ["jobs\n"], ["prod2\n"]):
