@@ -14,6 +14,7 @@ import typer
 
 from rwq_cli.cli.app import SECTIONS, build_root
 from rwq_cli.cli.options import GLOBAL_NAMES, global_options
+from rwq_cli.core.repair.doctor import FIXED
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.topics import RECIPES, VARIABLES
@@ -223,9 +224,9 @@ def findings() -> str:
     """The table of the doctor's findings, as Markdown."""
     rows = []
     for code in Code:
-        remedy, outcome = REMEDIES[code], "fixed" if code.fixable else "left"
+        remedy, outcome = REMEDIES[code], "fixed" if code in FIXED else "left"
         if remedy.left_because:
-            outcome += f"{'; left where' if code.fixable else ':'} {remedy.left_because}"
+            outcome += f"{'; left where' if code in FIXED else ':'} {remedy.left_because}"
         rows.append((code.value, code.severity.value, remedy.cause, outcome))
     return _table("code | severity | what it is | `--fix`", rows)
 

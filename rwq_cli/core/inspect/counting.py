@@ -215,19 +215,18 @@ def _with_waiting(
 
 def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
     """Add the counts that need a walk over the whole queue; also return the duplicated items."""
-    from rwq_cli.core.inspect.keyspace import KeyNotes, survey_facts
+    from rwq_cli.core.inspect.keyspace import Survey
 
-    notes = KeyNotes(queue)
     stray: set[bytes] = set()
     duplicated: set[bytes] = set()
     by_state: Counter[State] = Counter()
 
-    def note_keys(page: list[bytes]) -> None:
-        leased = notes.add(page)
+    def note_leased(leased: list[bytes]) -> None:
         found = zip(leased, states(queue, leased), strict=True)
         stray.update(item_id for item_id, state in found if state is State.STRAY_LEASE)
 
-    for facts in survey_facts(queue, on_keys=note_keys, notes=notes):
+    survey = Survey(queue, on_leased=note_leased)
+    for facts in survey.facts():
         state = facts.state
         # The others are counted in processing.
         by_state[state] += state is not State.HELD or not facts.in_processing
@@ -236,7 +235,7 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
         elif state is State.GHOST:
             stray.discard(facts.item_id)
     known = known._replace(
-        returned=notes.returned,
+        returned=survey.returned,
         held=by_state[State.HELD],
         orphaned=by_state[State.ORPHANED],
         unlisted=by_state[State.UNLISTED],
@@ -244,8 +243,8 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
         ghosts=by_state[State.GHOST],
         # Those of items that were completed meanwhile have ended.
         stray_leases=states(queue, list(stray)).count(State.STRAY_LEASE),
-        wrong_types=len(notes.wrong_keys()),
-        returns=notes.returns,
-        results=notes.count_results(),
+        wrong_types=len(survey.own(survey.wrong)),
+        returns=survey.returns,
+        results=None if survey.results is None else len(survey.own(survey.results)),
     )
     return known, duplicated

@@ -150,8 +150,8 @@ class ScheduledCursor(_Cursor):
     """Pages of the IDs in the delayed or the buried sorted set, by score.
 
     It neither skips nor repeats an entry whose score does not change: each page begins at the score
-    of the last entry, wherever that is now, without the entries of that score that were read.
-    `scores` has the scores of the last page, unix ms.
+    of the last entry, without the entries of that score that were read. `scores` has the scores of
+    the last page, unix ms.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class ScheduledCursor(_Cursor):
 
 
 def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:
-    """A function that reads the total length of some lists, for a progress listener."""
+    """Reads the total length of some lists, for a progress listener."""
     return lambda: sum(queue.call_all([("LLEN", key) for key in lists]))
 
 

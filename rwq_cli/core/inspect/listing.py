@@ -175,12 +175,12 @@ def _walk(
 
     deep: list[Facts] = []
     if source.deep:
-        from rwq_cli.core.inspect.keyspace import survey_facts
+        from rwq_cli.core.inspect.keyspace import Survey
 
         # First, so that duplicated items are not listed in another state before.
         deep = [
             facts
-            for facts in survey_facts(queue)
+            for facts in Survey(queue).facts()
             if (facts.state in FOUND_DEEP and not facts.in_processing)
             or facts.state is State.DUPLICATED
             if is_wanted(facts.item_id)
@@ -223,7 +223,6 @@ def _walk(
                     position = (length - 1 - at if tail else at) if is_main else None
                     entries.append((item_id, state, position, facts))
             # Of main, which may be long, only what has an entry in a sorted set, too.
-
             seen.update(
                 item_id
                 for item_id, _, _, facts in entries
@@ -259,21 +258,21 @@ def choose(
     chosen: dict[bytes, State] = {}
     fingerprints: dict[bytes, str] = {}
     marks: dict[bytes, bytes] = {}
+    found: Iterable[tuple[bytes, State, Item | None]]
     if selection == Selection(states, id_glob=selection.id_glob):
-        for item_id, state in listed_states(queue, states, selection.id_glob):
-            chosen.setdefault(item_id, state)
-            if len(chosen) == limit:
-                break
+        found = ((*each, None) for each in listed_states(queue, states, selection.id_glob))
     else:
         source = source_of(states)
-        for item in items(queue, source, selection, data=needs_data, bare=not needs_data):
-            chosen.setdefault(item.item_id, item.state)
-            if item.data is not None:
-                fingerprints.setdefault(item.item_id, fingerprint(item.data))
-            if marked_by:
-                marks.setdefault(item.item_id, mark_of(item, marked_by))
-            if len(chosen) == limit:
-                break
+        listed = items(queue, source, selection, data=needs_data, bare=not needs_data)
+        found = ((item.item_id, item.state, item) for item in listed)
+    for item_id, state, item in found:
+        chosen.setdefault(item_id, state)
+        if item is not None and item.data is not None:
+            fingerprints.setdefault(item_id, fingerprint(item.data))
+        if item is not None and marked_by:
+            marks.setdefault(item_id, mark_of(item, marked_by))
+        if len(chosen) == limit:
+            break
     in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
     if in_transit:
         states_now = {f.item_id: f.state for f in look_twice(queue, in_transit, grace_s)}

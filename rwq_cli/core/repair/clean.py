@@ -20,7 +20,7 @@ from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES, Acknowledged, in_bat
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
-from rwq_cli.core.inspect.keyspace import survey_facts
+from rwq_cli.core.inspect.keyspace import Survey
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.items.repairs import CleanLock, prune, repair, restore_guards
 from rwq_cli.core.items.schedule import promote
@@ -59,7 +59,7 @@ class CleanAction(NamedTuple):
     where: str | None = None
 
 
-# By ID, what is wrong with it.
+# By ID.
 Suspects = dict[bytes, Problems]
 # What a clean fixes, in this order. Due items are promoted before.
 CLEANED = (
@@ -243,11 +243,7 @@ def _light_look(queue: Queue, lock: CleanLock) -> Look:
 
 def _deep_look(queue: Queue, lock: CleanLock) -> Look:
     look = Look(FirstLook(queue.now_ms()))
-
-    def note(facts: Facts) -> None:
+    survey = Survey(queue, on_listed=look.note, pulse=lock.renew)
+    for facts in lock.kept(survey.facts()):
         look.note(facts)
-        lock.renew()
-
-    for facts in survey_facts(queue, on_listed=note, on_keys=lambda _: lock.renew()):
-        note(facts)
     return look

@@ -12,13 +12,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.keyspace import (
-    EXAMPLES,
-    KeyNotes,
-    shadowed_by_name,
-    survey_facts,
-    unlisted_owners,
-)
+from rwq_cli.core.inspect.keyspace import EXAMPLES, Survey, shadowed_by_name, unlisted_owners
 from rwq_cli.core.inspect.lookup import facts_of, wrong_structures
 from rwq_cli.core.inspect.server_status import server_status
 from rwq_cli.core.items.repairs import CleanLock
@@ -31,7 +25,8 @@ from rwq_cli.core.state.rules import Facts
 
 # Findings that need only the lease keys of an ID.
 _OF_LEASES = frozenset({Code.TWO_HOLDERS, Code.STRAY_LEASE, Code.ENDLESS_LEASE})
-_FIXED = (*CLEANED, Code.DUE, Code.ENDLESS_LEASE)
+# What a fix needs no decision for, in this order.
+FIXED = (*CLEANED, Code.DUE, Code.ENDLESS_LEASE)
 # Findings that the fixes of others resolve: they remove the entry or the count in question.
 _RESOLVED_BY = {
     Code.STALE_SCHEDULE: (Code.ABANDONED,),
@@ -72,10 +67,7 @@ def diagnose(
     dry_run: bool = False,
     all_ids: bool = False,
 ) -> Diagnosis:
-    """Find the problems of a queue, and optionally fix them; see `WorkQueue.diagnose`.
-
-    With `all_ids`, all IDs of a finding are its examples.
-    """
+    """See `WorkQueue.diagnose`; with `all_ids`, all IDs of a finding are its examples."""
     queue.connection.set_no_touch()
     wanted = frozenset(Code if codes is None else codes)
 
@@ -88,9 +80,9 @@ def diagnose(
     # If one of the queue's own keys has the wrong type, the queue cannot be read.
     if wrong := list(wrong_structures(queue)):
         return diagnosis([*findings, _about_keys(Code.WRONG_TYPE, wrong)], None)
-    look, notes = Look(FirstLook(queue.now_ms())), KeyNotes(queue)
-    _first_look(queue, look, notes)
-    findings += _about_other_keys(queue, look, notes)
+    look = Look(FirstLook(queue.now_ms()))
+    survey = _first_look(queue, look)
+    findings += _about_other_keys(queue, look, survey)
     # Keys of the wrong type have a finding of their own.
     suspects = _only(look.suspects, lambda _, code: code in wanted - {Code.WRONG_TYPE})
     if suspects:
@@ -99,7 +91,7 @@ def diagnose(
     fixed: defaultdict[Code, set[bytes]] = defaultdict(set)
     if fix and found:
         with CleanLock(queue, dry_run=dry_run) as lock:
-            for problem, outcomes in Fixer(queue, look, lock, dry_run).fix(_FIXED):
+            for problem, outcomes in Fixer(queue, look, lock, dry_run).fix(FIXED):
                 fixed[problem.code].update(outcomes.ids)
 
     def is_left(item_id: bytes, code: Code) -> bool:
@@ -120,7 +112,7 @@ def diagnose(
             reason = next(facts_of(queue, shown[:1])).reason if code is Code.MOVING else None
             counts = len(done), len(remaining)
             findings.append(Finding(code, len(ids), shown, False, *counts, reason))
-    return diagnosis(findings, notes.items)
+    return diagnosis(findings, survey.items)
 
 
 def _about_keys(code: Code, keys: Sequence[bytes], count: int | None = None) -> Finding:
@@ -138,33 +130,33 @@ def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
         yield _about_keys(Code.NO_HASH_TAG, [queue.name])
 
 
-def _about_other_keys(queue: Queue, look: Look, notes: KeyNotes) -> Iterator[Finding]:
-    yield _about_keys(Code.WRONG_TYPE, notes.wrong_keys())
-    others = *notes.nested, *unlisted_owners(queue, look.suspects), *shadowed_by_name(queue)
+def _about_other_keys(queue: Queue, look: Look, survey: Survey) -> Iterator[Finding]:
+    yield _about_keys(Code.WRONG_TYPE, survey.own(survey.wrong))
+    others = *survey.nested, *unlisted_owners(queue, look.suspects), *shadowed_by_name(queue)
     yield _about_keys(Code.SHADOWED_NAME, list(dict.fromkeys(others)))
-    yield _about_keys(Code.FOREIGN_KEY, notes.examples, notes.unowned)
+    yield _about_keys(Code.FOREIGN_KEY, survey.examples, survey.unowned)
 
 
-def _first_look(queue: Queue, look: Look, notes: KeyNotes) -> None:
-    """Note all IDs that look broken, even between two commands of their worker; and all keys."""
+def _first_look(queue: Queue, look: Look) -> Survey:
     listed: set[bytes] = set()
 
     def note_listed(facts: Facts) -> None:
         listed.add(facts.item_id)
         look.note(facts)
 
-    def note_keys(page: list[bytes]) -> None:
-        for facts in probe(queue, [i for i in notes.add(page) if i not in listed]):
+    def note_leased(ids: list[bytes]) -> None:
+        for facts in probe(queue, [item_id for item_id in ids if item_id not in listed]):
             if found := tuple(p for p in problems_of(facts) if p.code in _OF_LEASES):
                 look.suspects[facts.item_id] = found
 
     # The survey looks up its suspects everywhere, so their facts replace those read before.
-    for facts in survey_facts(queue, on_listed=note_listed, on_keys=note_keys, notes=notes):
+    survey = Survey(queue, on_listed=note_listed, on_leased=note_leased)
+    for facts in survey.facts():
         look.note(facts)
+    return survey
 
 
 def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
-    """The problems that the suspects still have."""
     found: Suspects = {}
     for facts in facts_of(queue, suspects.keys(), digests=True):
         codes = {problem.code for problem in suspects[facts.item_id]}

@@ -23,39 +23,36 @@ class Code(StrEnum):
     """The codes of findings. Most have the name of a state.
 
     `DUE` is only for items that are over a minute late, and `STRAY_LEASE` only for leases that
-    expire; those that do not are `ENDLESS_LEASE`. Those that are `fixable` need no decision.
+    expire; those that do not are `ENDLESS_LEASE`.
     """
 
     severity: Severity
-    fixable: bool
 
-    def __new__(
-        cls, word: str, severity: Severity = Severity.WARNING, fixable: bool = False
-    ) -> "Code":
+    def __new__(cls, word: str, severity: Severity = Severity.WARNING) -> "Code":
         code = str.__new__(cls, word)
-        code._value_, code.severity, code.fixable = word, severity, fixable
+        code._value_, code.severity = word, severity
         return code
 
     WRONG_TYPE = "wrong-type", Severity.ERROR
     HELD = "held", Severity.ERROR
-    DUPLICATED = "duplicated", Severity.ERROR, True
+    DUPLICATED = "duplicated", Severity.ERROR
     TWO_HOLDERS = "two-holders", Severity.ERROR
     EVICTING_SERVER = "evicting-server", Severity.ERROR
-    ABANDONED = "abandoned", Severity.WARNING, True
-    ORPHANED = "orphaned", Severity.WARNING, True
+    ABANDONED = "abandoned"
+    ORPHANED = "orphaned"
     UNLISTED = "unlisted"
-    DUE = "due", Severity.WARNING, True
+    DUE = "due"
     MOVING = "moving"
-    UNGUARDED = "unguarded", Severity.WARNING, True
-    GHOST = "ghost", Severity.WARNING, True
+    UNGUARDED = "unguarded"
+    GHOST = "ghost"
     INVALID_SCORE = "invalid-score"
-    ENDLESS_LEASE = "endless-lease", Severity.WARNING, True
-    STALE_SCHEDULE = "stale-schedule", Severity.WARNING, True
-    STALE_CLEANING = "stale-cleaning", Severity.WARNING, True
-    EMPTY_ID = "empty-id", Severity.WARNING, True
+    ENDLESS_LEASE = "endless-lease"
+    STALE_SCHEDULE = "stale-schedule"
+    STALE_CLEANING = "stale-cleaning"
+    EMPTY_ID = "empty-id"
     SHADOWED_NAME = "shadowed-name"
     STRAY_LEASE = "stray-lease", Severity.NOTE
-    STALE_RETURNS = "stale-returns", Severity.NOTE, True
+    STALE_RETURNS = "stale-returns", Severity.NOTE
     INVALID_RETURNS = "invalid-returns", Severity.NOTE
     FOREIGN_KEY = "foreign-key", Severity.NOTE
     NO_PERSISTENCE = "no-persistence", Severity.NOTE
@@ -86,9 +83,6 @@ class Finding:
     reason: bytes | None = None
 
 
-# A due item is late if it was not promoted before its guard ended.
-LATE_MS = GUARD_MARGIN_MS
-
 # States that are findings themselves.
 _STATES = {state: Code(state.value) for state in State if state.is_broken}
 
@@ -102,7 +96,6 @@ def _has_two_holders(facts: Facts) -> bool:
 
 
 def _is_stray(facts: Facts, *, ends: bool) -> bool:
-    """Whether an ID without data has a lease, with or without an end."""
     lease = None if facts.has_data else facts.lease
     if lease is None or lease.ends is not ends or may_be_in_nested_queue(facts.item_id):
         return False
@@ -120,7 +113,8 @@ _RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
 )
 # Of what has an entry in a sorted set, which is rare among millions that are healthy.
 _ENTRY_RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
-    (Code.DUE, lambda f: f.state is State.DUE and (f.due_ms or 0) + LATE_MS < f.now_ms),
+    # Late: it was not promoted before its guard ended.
+    (Code.DUE, lambda f: f.state is State.DUE and (f.due_ms or 0) + GUARD_MARGIN_MS < f.now_ms),
     (Code.MOVING, lambda f: f.state is State.BURIED and bool(transit_of(f.reason))),
     (Code.UNGUARDED, lambda facts: facts.is_unguarded),
     (Code.INVALID_SCORE, lambda facts: facts.has_invalid_score),
@@ -129,7 +123,6 @@ _ENTRY_RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
 
 
 def findings_about(facts: Facts) -> tuple[Code, ...]:
-    """The codes of the problems of one ID."""
     if facts.wrong_types:
         return (Code.WRONG_TYPE,)
     if not facts.item_id and (facts.has_data or facts.is_listed or facts.has_schedule_entry):
@@ -160,7 +153,6 @@ _CHANGED = {
 
 
 def problems_of(facts: Facts) -> Problems:
-    """The problems of one ID."""
     if not (codes := findings_about(facts)):
         return ()
     state = facts.state if facts.has_data else State.GHOST

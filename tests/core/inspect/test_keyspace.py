@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue, queue_names
-from rwq_cli.core.inspect.keyspace import survey_facts
+from rwq_cli.core.inspect.keyspace import Survey
 from rwq_cli.core.inspect.queues import NEXT_ENTRIES, next_ages
 from rwq_cli.core.repair.findings import findings_about
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, has_aged
@@ -19,7 +19,7 @@ FAR_MS = 10**13
 def found(queue: WorkQueue) -> dict[str, list[bytes]]:
     """By finding, the IDs of the survey."""
     ids: dict[str, list[bytes]] = {}
-    for facts in survey_facts(queue):
+    for facts in Survey(queue).facts():
         for code in findings_about(facts):
             ids.setdefault(code.value, []).append(facts.item_id)
     return {code: sorted(each) for code, each in ids.items()}
