@@ -63,7 +63,7 @@ class Adversity:
 
 
 _SCRIPTS = (
-    *("repair", "prune", "restore_guards", "delete_stray_leases", "complete", "release"),
+    *("repair", "prune", "delete_stray_leases", "complete", "release"),
     *("schedule", "push_scheduled", "states", "probe", "look_up"),
 )
 # A deep clean of a broken queue sends about thirty commands.

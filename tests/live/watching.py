@@ -33,7 +33,7 @@ _READING_SCRIPTS = frozenset(
         "clean_lock",
     )
 )
-_CLEANING_SCRIPTS = frozenset(("repair", "prune", "restore_guards", "delete_stray_leases"))
+_CLEANING_SCRIPTS = frozenset(("repair", "prune", "delete_stray_leases"))
 # What brings a delayed item back before its time, or a buried one at all: by name, when asked to.
 _BRINGING_BACK = frozenset(("put", "lease_by_id"))
 # What acts on chosen items.

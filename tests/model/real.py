@@ -12,7 +12,7 @@ from rwq_cli.core.items.lease import LeaseRequest
 from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import DIGEST_DIGITS, load_script, script_words
-from rwq_cli.core.model import State, Status
+from rwq_cli.core.model import TIME_MS_MAX, State, Status
 from rwq_cli.core.state.expected import ANY, Located, fingerprint
 from tests.everything import LOOK
 from tests.live.raw_keys import raw_keys_of
@@ -178,7 +178,9 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             named = {**place, **saved, "states": ";".join(expected), "bury_after": -1}
             return call("repair", *ids, **named, looked_ms=_looked_at(seen))
         case "restore_guards":
-            return call(name, *args[0], lost_reason="lost")
+            place = Located.at_places(args[0], [""] * len(args[0]), TIME_MS_MAX).args()
+            named = {**place, **anything, "states": "buried;delayed;due", "bury_after": -1}
+            return call("repair", *args[0], **named, looked_ms=TIME_MS_MAX)
         case "prune":
             return call(name, *args[1], which=args[0], sample=0)
         case "states":
@@ -202,8 +204,11 @@ def meaning(command: Command, reply: Any) -> Any:
             is_leased, state = reply[0], reply[1].decode()
             refused = "leased" if state in ("held", "unlisted") else state
             return ((args[0], "taken" if is_leased else refused),)
-        case "prune" | "restore_guards":
+        case "prune":
             return tuple(item_id.decode() for item_id in reply)
+        case "restore_guards":
+            statuses = zip(args[0], reply[0].decode(), strict=True)
+            return tuple(i for i, code in statuses if code == Status.GUARDED.code)
         case "states":
             codes, fingerprints = (part.decode() for part in reply)
             states = [_STATE[code] for code in codes]

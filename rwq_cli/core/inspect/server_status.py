@@ -102,8 +102,8 @@ _VERBS = {
     "import": ("ops/restore", "ops/restore_results"),
     "work": ("ops/lease", "promote", "ops/push_scheduled", "ops/touch", "ops/complete", "ops/put"),
     "clean light": _CLEAN,
-    "clean deep": (*_CLEAN, "ops/restore_guards"),
-    "doctor --fix": (*_CLEAN, "ops/restore_guards", "ops/delete_stray_leases"),
+    "clean deep": _CLEAN,
+    "doctor --fix": (*_CLEAN, "ops/delete_stray_leases"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The repairs of cleans and of the doctor: `lua/ops/repair.lua`, `restore_guards.lua`, `prune.lua`.
+"""The repairs of cleans and of the doctor: `lua/ops/repair.lua` and `prune.lua`.
 
 Each takes IDs that looked broken in the same way a grace period ago. Its script checks them again,
 and skips IDs that are no longer broken.
@@ -18,10 +18,10 @@ from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES, ids_per_call, in_bat
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import by_script, run
-from rwq_cli.core.model import OutcomeBatch, State, Status
-from rwq_cli.core.state.expected import Expected, FirstLook
+from rwq_cli.core.model import TIME_MS_MAX, OutcomeBatch, State, Status
+from rwq_cli.core.state.expected import Expected, FirstLook, Located
 
-LOST_REASON = b"its reason was lost with its guard"
+_SCHEDULED = frozenset(state for state in State if state.is_scheduled)
 # The script argument for a `bury_after` of None.
 _NEVER = -1
 
@@ -50,11 +50,16 @@ def repair(
             yield done
 
 
-def restore_guards(queue: Queue, ids: Iterable[bytes], *, dry_run: bool = False) -> Iterator[bytes]:
-    """Put back the guards of delayed and buried items in no list that are missing under a name;
-    yields the IDs that were guarded."""
-    for batch in in_batches(ids, items_max=BATCH_WRITES):
-        yield from queue.run("restore_guards", *batch, lost_reason=LOST_REASON, dry_run=dry_run)
+def restore_guards(
+    queue: Queue, ids: Iterable[bytes], *, dry_run: bool = False
+) -> Iterator[OutcomeBatch]:
+    """Put back the guards of delayed and buried items in no list that are missing under a name."""
+    args = {"bury_after": _NEVER, "looked_ms": TIME_MS_MAX}
+    act = by_script(queue, "repair", args, Expected(_SCHEDULED), dry_run=dry_run)
+    batches = in_batches(ids, items_max=BATCH_WRITES)
+    calls = (Located.at_places(each, [""] * len(each), TIME_MS_MAX) for each in batches)
+    for batch in act(calls, False):
+        yield OutcomeBatch.all_of(batch.ids_with(Status.GUARDED), Status.GUARDED)
 
 
 def prune(

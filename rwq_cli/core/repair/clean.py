@@ -134,8 +134,7 @@ class Fixer(NamedTuple):
         if code is Code.DUE:
             yield from promote(queue, only=frozenset(ids), dry_run=dry_run)
         elif code is Code.UNGUARDED:
-            guarded = list(restore_guards(queue, ids, dry_run=dry_run))
-            yield OutcomeBatch.all_of(guarded, Status.GUARDED)
+            yield from restore_guards(queue, ids, dry_run=dry_run)
         elif code is Code.ENDLESS_LEASE:
             for batch in in_batches(ids, items_max=BATCH_WRITES):
                 args = {"endless_only": True, "dry_run": dry_run}

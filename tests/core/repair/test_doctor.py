@@ -12,7 +12,7 @@ AROUND = frozenset({Code.NO_PERSISTENCE, Code.NO_HASH_TAG, Code.EVICTING_SERVER}
 STRANGE_ID = STRANGE_IDS[1]
 OF_IDS = [name for name, case in BROKEN.items() if Code.WRONG_TYPE not in case.findings]
 # The scripts that the doctor changes anything with.
-ACTS = ("repair", "prune", "restore_guards", "push_scheduled", "delete_stray_leases")
+ACTS = ("repair", "prune", "push_scheduled", "delete_stray_leases")
 CURABLE = [name for name, case in BROKEN.items() if not all(case.findings.values())]
 
 

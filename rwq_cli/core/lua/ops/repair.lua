@@ -1,18 +1,18 @@
--- Repair IDs that looked broken in the same way twice, a grace period apart, and still do. Without states, remove stale
--- entries of Q:delayed and Q:buried.
+-- Repair IDs that looked broken in the same way twice, a grace period apart, and still do.
 --
 -- include: expected, schedule
 -- writes: main LPUSH; delayed ZREM; buried ZADD ZREM; leases SET DEL GET; returns HSET; server TIME
 -- arg bury_after:number  an item that was already returned this often is buried instead; -1 for never
 -- arg looked_ms:number  when the first look began, unix ms
 -- rest words  IDs, each once, with their digests in the first look ('' for none) as fingerprints
--- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere. An ID with other data
--- than before names a new item, which is skipped like a healthy one. So is an item that rwq has pushed since: a worker
--- may have popped it, and be about to set its lease. By the expected state:
---   abandoned, orphaned  returned
---   ghost                its entries in both lists are dropped
---   duplicated           one entry stays: that in processing if a session holds the item, else the next in main
---   none                 the entry in the sorted set of an item that is in a list is removed
+-- Returns the outcomes of `outcome_reply`: returned, buried, dropped, guarded, pruned, skipped, elsewhere. An ID with
+-- other data than before names a new item, which is skipped like a healthy one. So is an item that rwq has pushed since:
+-- a worker may have popped it, and be about to set its lease. By the expected state:
+--   abandoned, orphaned   returned
+--   ghost                 its entries in both lists are dropped
+--   duplicated            one entry stays: that in processing if a session holds the item, else the next in main
+--   delayed, due, buried  what is missing of its guard is put back, unless a session holds the item
+--   none                  the entry in the sorted set of an item that is in a list is removed
 local ids, changed, kept = ids_in(words), {}, {}
 local counts = returns_of(ids)
 local function type_of(id)
@@ -39,6 +39,8 @@ return act(ids, function(id, found, now_ms)
     return 'dropped'
   elseif state == 'ghost' then
     return 'dropped'
+  elseif state == 'delayed' or state == 'due' or state == 'buried' then
+    return (is_guarded(found) or session_of(found)) and 'skipped' or 'guarded'
   end
   return bury_after >= 0 and (counts[id] or 0) >= bury_after and 'buried' or 'returned'
 end, function(groups, facts, now_ms)
@@ -49,6 +51,15 @@ end, function(groups, facts, now_ms)
     local count = counts[id] or 0
     set_lease(id, GUARDS.buried .. string.format('returned %d time%s', count, count == 1 and '' or 's'))
     scores[2 * i - 1], scores[2 * i] = as_ms(now_ms + i / 1000), id
+  end
+  for _, id in ipairs(groups.guarded) do
+    local found, value, expiry = facts[id], delayed_guard(facts[id].due_ms or 0, now_ms)
+    if found.buried_ms then
+      value, expiry = GUARDS.buried .. (reason_of(found) or 'its reason was lost with its guard'), nil
+    end
+    for _, key in ipairs(lease_keys({ id })) do
+      redis.call('SET', key, value, 'NX', unpack(expiry and { 'PX', expiry } or {}))
+    end
   end
   count_returns(groups.returned, counts)
   local returned = joined(groups.returned, groups.buried)
