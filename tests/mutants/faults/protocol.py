@@ -19,7 +19,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "removal-of-unsaved-data",
         "rm deletes data that were replaced since they were written to the undo file.",
         f"{_LIB}/expected.lua",
-        "return data ~= nil and data ~= '' and fingerprint(id) ~= data",
+        "return data ~= '' and fingerprint(id) ~= data",
         "return false",
     ),
     Fault(
@@ -159,8 +159,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "front-is-the-end",
         "release --front puts an item behind all others.",
         f"{_LIB}/schedule.lua",
-        "for_all('RPUSH', main, last_first)",
-        "for_all('LPUSH', main, last_first)",
+        "for_all('RPUSH', main, reversed(ids))",
+        "for_all('LPUSH', main, reversed(ids))",
     ),
     Fault(
         "kick-to-the-front",

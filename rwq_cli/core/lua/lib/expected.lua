@@ -1,4 +1,4 @@
--- Acting on chosen items, if they still meet the conditions that they were chosen by.
+-- Acting on chosen items, if they still meet the conditions that they were chosen by: see `core/state/expected.py`.
 --
 -- include: digest, locate
 -- writes: processing LREM LSET RPOP; main LREM LSET RPOP
@@ -14,12 +14,8 @@ local expected_data, expected_marks = {}, {}
 
 -- The IDs in the rest of the arguments; the fingerprints go into `expected_data`, the marks into `expected_marks`.
 local function ids_in(rest)
-  local has_marks = marked_by ~= ''
+  local ids, has_marks = {}, marked_by ~= ''
   local width = 1 + (has_fingerprints and 1 or 0) + (has_marks and 1 or 0)
-  if width == 1 then
-    return rest
-  end
-  local ids = {}
   for at = 1, #rest, width do
     local id = rest[at]
     ids[#ids + 1] = id
@@ -29,8 +25,7 @@ local function ids_in(rest)
   return ids
 end
 
--- The mark of an item: its effective lease, which also says why it is buried, and how often it was returned. The
--- same as `mark_of` in `core/state/expected.py`.
+-- The mark of an item: its effective lease, which also says why it is buried, and how often it was returned.
 local function mark_of(id, facts)
   local lease = string.find(marked_by, 'lease') and effective_lease(facts) or ''
   local count = string.find(marked_by, 'returns') and redis.call('HGET', returns, id) or ''
@@ -42,12 +37,11 @@ end
 local function is_in_expected_state(facts, now_ms)
   local state = state_of(facts, now_ms)
   if state ~= 'duplicated' or expected_states[state] then
-    return expected_states[state] ~= nil
+    return expected_states[state]
   end
   local is_held = facts.processing > 0 and session_of(facts)
   local in_processing = is_held and leased_or_held(facts, 'leased') or 'abandoned'
-  return (not is_held and expected_states.waiting ~= nil)
-    or (facts.processing > 0 and expected_states[in_processing] ~= nil)
+  return not is_held and expected_states.waiting or facts.processing > 0 and expected_states[in_processing]
 end
 
 -- Whether a located item with data no longer meets the conditions. The idle time is read first, because reading the
@@ -63,22 +57,14 @@ local function is_changed(id, facts, now_ms)
   if expected_marks[id] and mark_of(id, facts) ~= expected_marks[id] then
     return true
   end
-  local data = expected_data[id]
-  return data ~= nil and data ~= '' and fingerprint(id) ~= data
+  local data = expected_data[id] or ''
+  return data ~= '' and fingerprint(id) ~= data
 end
 
 -- The status of a located ID that is not an item to act on, or nil.
 local function refusal_of(id, found, now_ms)
-  if not found.main then
-    return 'elsewhere'
-  elseif found.data == 'none' then
-    return 'missing'
-  elseif has_wrong_type(found) then
-    return 'wrong-type'
-  elseif is_changed(id, found, now_ms) then
-    return 'changed'
-  end
-  return nil
+  return not found.main and 'elsewhere' or found.data == 'none' and 'missing'
+    or has_wrong_type(found) and 'wrong-type' or is_changed(id, found, now_ms) and 'changed' or nil
 end
 
 -- Whether an item that the caller has leased is not in processing: another worker is completing it, which in upstream
@@ -95,9 +81,8 @@ local function unsaved_status(id)
   return nil
 end
 
--- Whether only a second look can tell if an item without a lease is between two commands of its worker or producer.
--- In the other states of `State.may_be_in_transit` it has a lease, which the operations respect, or is in main, or
--- has no data.
+-- Whether only a second look can tell if an item without a lease is between two commands of its worker or producer. In
+-- the other states of `State.may_be_in_transit` it has a lease, is in main, or has no data.
 local function needs_second_look(facts, now_ms)
   local state = state_of(facts, now_ms)
   return state == 'abandoned' or state == 'orphaned'
@@ -105,7 +90,6 @@ end
 
 -- Judge IDs by their facts and places, and unless it is a dry run, act: `status_of(id, found, now_ms)` gives the status
 -- of each, `write(groups, facts, now_ms)` gets the IDs by their status, in order. `type_of` is that of `read_facts`.
--- Returns the reply.
 local function act(ids, status_of, write, type_of)
   local facts, now_ms, statuses = read_facts(ids, type_of), clock_ms(), {}
   locate(ids, facts)
@@ -114,9 +98,8 @@ local function act(ids, status_of, write, type_of)
     return groups[status]
   end })
   for _, id in ipairs(ids) do
-    local status = status_of(id, facts[id], now_ms)
-    statuses[id] = status
-    table.insert(groups[status], id)
+    statuses[id] = status_of(id, facts[id], now_ms)
+    table.insert(groups[statuses[id]], id)
   end
   if not dry_run then
     write(groups, facts, now_ms)

@@ -1,5 +1,5 @@
--- Finding the list entries of IDs, and removing them. An ID that is not found as the caller saw it, or was pushed
--- since, is left for another call: the facts about it have no places.
+-- Finding the list entries of IDs, and removing them. An ID that is not found as the caller saw it, or was pushed since,
+-- is left for another call: the facts about it have no places.
 --
 -- include: facts
 -- arg where  'name': in the whole of both lists; 'places': where the caller saw them; 'leased': in processing, because
@@ -37,8 +37,8 @@ local function locate_by_name(ids, facts)
 end
 
 -- Find the latest entry of each ID. A fresh lease is near the left end, where LPOS begins. IDs that are left when too
--- many entries were passed stay unlocated: the caller tries them again, and then another is the first. Looking for a
--- second entry, of an ID that was added twice, would cost the length of the list for each; cleans remove it.
+-- many entries were passed are tried again, and then another is the first. Looking for a second entry, of an ID that was
+-- added twice, would cost the length of the list for each; cleans remove it.
 local function locate_leased(ids, facts)
   local length, passed = redis.call('LLEN', processing), 0
   for _, id in ipairs(ids) do
@@ -54,35 +54,33 @@ local function locate_leased(ids, facts)
   end
 end
 
--- By list, the indexes where the caller saw entries; and by list and ID, how many.
+-- By list, the indexes where the caller saw entries, sorted, each with its ID; and by list and ID, how many.
 local function read_places(ids)
-  local indexes = { [main] = {}, [processing] = {} }
-  local counts, i = { [main] = {}, [processing] = {} }, 0
+  local seen, counts, i = { [main] = {}, [processing] = {} }, { [main] = {}, [processing] = {} }, 0
   local lists = { m = main, p = processing, M = main, P = processing }
   local lengths = { M = redis.call('LLEN', main), P = redis.call('LLEN', processing) }
-  for seen in string.gmatch(places, '([^;]*);') do
+  for each in string.gmatch(places, '([^;]*);') do
     i = i + 1
-    for letter, digits in string.gmatch(seen, '(%a)(%d+)') do
+    for letter, digits in string.gmatch(each, '(%a)(%d+)') do
       local list, length = lists[letter], lengths[letter]
-      indexes[list][#indexes[list] + 1] = { length and length - 1 - digits or tonumber(digits), ids[i] }
+      table.insert(seen[list], { length and length - 1 - digits or tonumber(digits), ids[i] })
       counts[list][ids[i]] = (counts[list][ids[i]] or 0) + 1
     end
   end
-  return indexes, counts
+  for _, entries in pairs(seen) do
+    table.sort(entries, function(a, b) return a[1] < b[1] end)
+  end
+  return seen, counts
 end
 
 -- Of the entries that are recent, or near those that were seen, those of the IDs by index, and how many each ID has.
 local function entries_near(list, seen, drift, facts)
   local found, counts = {}, {}
   local function read(first, last)
-    -- What was there has been popped; to LRANGE, a negative index is one from the other end.
-    if last < 0 then
-      return
-    end
     first = math.max(0, first)
-    local entries = redis.call('LRANGE', list, first, last)
-    for i = 1, #entries do
-      local id, at = entries[i], first + i - 1
+    -- What was there may have been popped; to LRANGE, a negative index is one from the other end.
+    for i, id in ipairs(last < 0 and {} or redis.call('LRANGE', list, first, last)) do
+      local at = first + i - 1
       if facts[id] and not found[at] then
         found[at] = id
         counts[id] = (counts[id] or 0) + 1
@@ -90,17 +88,14 @@ local function entries_near(list, seen, drift, facts)
     end
   end
   read(0, RECENT_ENTRIES - 1)
-  local first, last
-  for _, place in ipairs(seen) do
-    local at = place[1] + drift
-    if last and at > last + GAP_ENTRIES then
-      read(first - GAP_ENTRIES / 2, last + GAP_ENTRIES / 2)
-      first = at
+  local first
+  for i, place in ipairs(seen) do
+    local at, next_place = place[1] + drift, seen[i + 1]
+    first = first or at
+    if not next_place or next_place[1] + drift > at + GAP_ENTRIES then
+      read(first - GAP_ENTRIES / 2, at + GAP_ENTRIES / 2)
+      first = nil
     end
-    first, last = first or at, at
-  end
-  if last then
-    read(first - GAP_ENTRIES / 2, last + GAP_ENTRIES / 2)
   end
   return found, counts
 end
@@ -121,12 +116,11 @@ end
 local function locate_at_places(ids, facts)
   local seen_at, seen = read_places(ids)
   local counts = {}
-  for list, at in pairs(seen_at) do
-    table.sort(at, function(a, b) return a[1] < b[1] end)
-    entries_at[list], counts[list] = entries_near(list, at, 0, facts)
-    local drift = drift_of(list, at, counts[list], facts)
+  for list, places_seen in pairs(seen_at) do
+    entries_at[list], counts[list] = entries_near(list, places_seen, 0, facts)
+    local drift = drift_of(list, places_seen, counts[list], facts)
     if drift then
-      entries_at[list], counts[list] = entries_near(list, at, drift, facts)
+      entries_at[list], counts[list] = entries_near(list, places_seen, drift, facts)
     end
   end
   for _, id in ipairs(ids) do
@@ -139,9 +133,7 @@ local function locate_at_places(ids, facts)
 end
 
 -- Set the places of each ID that was found.
-local function locate(ids, facts)
-  ({ name = locate_by_name, leased = locate_leased, places = locate_at_places })[where](ids, facts)
-end
+local locate = ({ name = locate_by_name, leased = locate_leased, places = locate_at_places })[where]
 
 -- By ID, the index of its entry in a list that is nearest to the right end; in main, next to be leased.
 local function last_entries(list)
@@ -159,19 +151,16 @@ local REMOVED = '\0rwq-removed\0'
 -- each time.
 local function remove_indexes(list, indexes)
   local count, length = #indexes, redis.call('LLEN', list)
-  if count == 0 then
-    return
-  end
   table.sort(indexes)
   if indexes[1] == length - count then
     redis.call('RPOP', list, count)
-    return
+  elseif count > 0 then
+    for _, at in ipairs(indexes) do
+      redis.call('LSET', list, at, REMOVED)
+    end
+    local from_left = indexes[count] < length - 1 - indexes[1]
+    redis.call('LREM', list, from_left and count or -count, REMOVED)
   end
-  for _, at in ipairs(indexes) do
-    redis.call('LSET', list, at, REMOVED)
-  end
-  local from_left = indexes[count] < length - 1 - indexes[1]
-  redis.call('LREM', list, from_left and count or -count, REMOVED)
 end
 
 -- Remove the list entries of located IDs, once in a script: the indexes change. `kept` has, by ID, the list of which

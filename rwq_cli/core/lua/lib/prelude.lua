@@ -50,6 +50,14 @@ local function split_pairs(words)
   return names, values
 end
 
+local function reversed(values)
+  local made, count = {}, #values
+  for i = 1, count do
+    made[i] = values[count + 1 - i]
+  end
+  return made
+end
+
 local function joined(...)
   local all = {}
   for _, some in ipairs({ ... }) do

@@ -66,11 +66,7 @@ local function push(ids, front)
   if not front then
     return for_all('LPUSH', main, ids)
   end
-  local last_first = {}
-  for i = #ids, 1, -1 do
-    last_first[#last_first + 1] = ids[i]
-  end
-  return for_all('RPUSH', main, last_first)
+  return for_all('RPUSH', main, reversed(ids))
 end
 
 -- By ID, how often it was returned; nil for never, and for a field that is not a number.

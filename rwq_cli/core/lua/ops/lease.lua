@@ -17,20 +17,17 @@
 -- ms until the next delayed item is due, -1 if there is none, read only if nothing was leased; `returns` is how often
 -- each item was returned, in order, or empty if none was; `finished` is 1 if the item of `done` was completed, else 0:
 -- it is not as most are, and `complete` tells. Instead of the number promoted, -1 if there are due entries that only
--- `push_scheduled` can judge.
--- Error WRONGTYPE, naming the key, if the next item's data key or lease key is not a string: then nothing was leased.
---
--- The maximum number of due entries to read if none of them can be promoted: those of the wrong type stay, and those of
--- items that a session has leased.
+-- `push_scheduled` can judge. Error WRONGTYPE, naming the key, if a key of the next item is not a string.
+
+-- How many due entries to read at most if none can be promoted: those of leased items and of the wrong type stay.
 local DUE_MAX = 1000
--- The maximum number of due items to promote: enough for this call and a few more.
+-- How many to promote at most: enough for this call and a few more.
 local promote_max = math.min(100, 2 + 2 * count_max)
 
 local now_ms = present[delayed] and clock_ms() or 0
 -- The earliest due items. Their guards have kept every cleaner from pushing them. One that has lost them, long after it
--- fell due, may be in a list.
+-- fell due, may be in a list. Entries that stay must not hold up others.
 local promoted, is_promoted, is_unsure = {}, {}, false
--- Entries that stay must not hold up others.
 for skipped = 0, present[delayed] and not dry_run and DUE_MAX - 1 or -1, promote_max do
   local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, promote_max)
   local refusal = #page > 0 and denied(NEEDS.promote())
@@ -54,11 +51,7 @@ for skipped = 0, present[delayed] and not dry_run and DUE_MAX - 1 or -1, promote
 end
 
 -- The entries to examine, next first: those of main, then the promoted ones, which are pushed after them.
-local candidates = {}
-local page = redis.call('LRANGE', main, -(skip + entries_max), -(skip + 1))
-for at = #page, 1, -1 do
-  candidates[#candidates + 1] = page[at]
-end
+local candidates = reversed(redis.call('LRANGE', main, -(skip + entries_max), -(skip + 1)))
 for i = 1, math.min(#promoted, entries_max - #candidates) do
   candidates[#candidates + 1] = promoted[i]
 end
@@ -69,7 +62,6 @@ local READ = wants_data and 'GET' or 'STRLEN'
 local function read(id)
   local data = redis.pcall(READ, item_prefix .. id)
   if type(data) == 'table' then
-    -- Not called for each item, which would be slower.
     return read_string(READ, item_prefix .. id)
   elseif data == 0 and not has_data(id) then
     return false
@@ -93,12 +85,11 @@ end
 -- The error for a key of the next item that has the wrong type, given what was read of it; or nil.
 local function wrong_key(id, data, new, old)
   local key, what = item_prefix .. id, 'the data'
-  if data and (new == true or old == true) then
+  if data ~= nil then
     key, what = (new == true and lease_prefix or old_lease_prefix) .. id, 'a lease key'
-  elseif data ~= nil then
-    return nil
   end
-  return wrong_type(key, redis.call('TYPE', key).ok, 'a string; it is ' .. what .. ' of the next item')
+  local is_wrong = data == nil or data and (new == true or old == true)
+  return is_wrong and wrong_type(key, redis.call('TYPE', key).ok, 'a string; it is ' .. what .. ' of the next item')
 end
 
 local reply, leased, leases, seen = { 0, is_unsure and -1 or #promoted, -1, {}, 0 }, {}, {}, {}
@@ -109,10 +100,11 @@ for i, id in ipairs(candidates) do
   if count >= count_max or bytes >= bytes_max then
     break
   end
-  local data, new, old, wrong, worked_on = read(id), values[2 * i - 1], values[2 * i], nil, false
-  if data == nil or new or old then
-    wrong = wrong_key(id, data, new, old)
-    worked_on = not wrong and data and is_worked_on(id, new, old)
+  local data, new, old = read(id), values[2 * i - 1], values[2 * i]
+  local wrong = (data == nil or new or old) and wrong_key(id, data, new, old)
+  local worked_on = false
+  if data and (new or old) and not wrong then
+    worked_on = is_worked_on(id, new, old)
   end
   if wrong and examined == 0 then
     return wrong
