@@ -6,10 +6,11 @@ as it is. A width is a number of cells: Chinese characters and emoji take two, a
 
 import io
 import os
+from codecs import getwriter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, split_text
 
@@ -24,21 +25,11 @@ if TYPE_CHECKING:
 _USUAL_LINES = 24
 
 
-class _Text:
-    encoding = "utf-8"
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self.flush = stream.flush
-
-    def write(self, text: str) -> int:
-        self._stream.write(text.encode("utf-8", "backslashreplace"))
-        return len(text)
-
-
 def open_console(environment: "Environment", *, colour: bool, is_stderr: bool = False) -> "Console":
     """The console of results; on stderr, that of live lines on a terminal."""
     from rich.console import Console
+
+    stream = environment.stderr if is_stderr else environment.stdout
 
     class OurConsole(Console):
         def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002
@@ -50,7 +41,7 @@ def open_console(environment: "Environment", *, colour: bool, is_stderr: bool = 
             raise
 
     return OurConsole(
-        file=_Text(environment.stderr if is_stderr else environment.stdout),  # type: ignore[arg-type]
+        file=getwriter("utf-8")(stream, "backslashreplace"),  # type: ignore[arg-type]
         width=environment.stderr_width if is_stderr else environment.width,
         color_system="standard" if colour else None,
         force_terminal=is_stderr or environment.stdout_is_terminal,

@@ -106,9 +106,7 @@ def attribute(path: str) -> Callable[[Any], Any]:
 
     def get(record: Any) -> Any:
         for name in names:
-            if record is None:
-                return None
-            record = getattr(record, name)
+            record = None if record is None else getattr(record, name)
         return record
 
     return get

@@ -260,8 +260,7 @@ class Outcomes(Generic[T]):
 
     def totals(self) -> dict[str, int]:
         kind = self._kind
-        totals = {word: self.counts[word] for word in (*kind.counted, *kind.json_counted)}
-        totals.update(self.counts)
+        totals = {**dict.fromkeys((*kind.counted, *kind.json_counted), 0), **self.counts}
         for word, number in self.extra().items():
             totals[word] = totals.get(word, 0) + number
         return totals

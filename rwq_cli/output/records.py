@@ -241,20 +241,19 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
         return
     if options.sort is not None:
         fields.columns_of(options.sort)
-    lacks = None
-    if options.format is OutputFormat.DATA and fields.data is None:
-        lacks = "data"
-    elif options.format is OutputFormat.IDS and fields.id is None:
-        if fields.has_other_ids and options.is_ordered:
+    output = options.format
+    if output is OutputFormat.IDS and fields.has_other_ids:
+        if options.is_ordered:
             raise InvalidArgument(
                 "-o ids prints items, and --sort and --reverse order what this command lists",
                 "leave them out",
             )
-        lacks = None if fields.has_other_ids else "ids"
-    if lacks is not None:
+    elif (output is OutputFormat.DATA and fields.data is None) or (
+        output is OutputFormat.IDS and fields.id is None
+    ):
         others = [each for each in OutputFormat if not each.is_raw]
         raise InvalidArgument(
-            f"-o {lacks} prints nothing of what this command lists",
+            f"-o {output} prints nothing of what this command lists",
             f"use one of {', '.join(others)}",
         )
 

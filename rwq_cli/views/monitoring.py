@@ -24,64 +24,76 @@ if TYPE_CHECKING:
 
 # Prometheus waits for 10 s by default.
 _REPLY_TIMEOUT_S = 4.0
+
 # The measures that are in the line even without limits.
 _USUAL = (Measure.WAITING, Measure.AGE, Measure.ABANDONED)
 
 
 def nagios_line(check: Check, *, is_absent: bool = False) -> str:
     """The line of a monitoring plugin: level, measures, and performance data after a bar."""
-    # Performance data is `name=value;warn;critical;least`.
     words = [
         _in_words(check, each)
         for each in check.evaluations
         if each.measure in _USUAL or each.limits != Limits()
     ]
     absent = "no such queue, or it is empty; " if is_absent else ""
-    line = _line(check.level, f"{escaped(check.counts.queue)}: {absent}{', '.join(words)}")
-    return f"{line} | {' '.join(_all_data(check, ''))}\n"
+    text = f"{escaped(check.counts.queue)}: {absent}{', '.join(words)}"
+    return _line(check.level, text, [*_performance(check)])
 
 
 def nagios_lines(unread: Mapping[bytes, str], checks: Sequence[Check], level: Level) -> str:
     # Monitoring does not read stderr.
-    reasons = dict.fromkeys(unread.values())
     parts = [
         f"{', '.join(escaped(queue) for queue in unread if unread[queue] == reason)}: {reason}"
-        for reason in reasons
+        for reason in dict.fromkeys(unread.values())
     ]
-    alerting = len(unread)
+    alerting, data = len(unread), list[str]()
     for check in checks:
-        alerts = [_in_words(check, each) for each in _alerting(check)]
-        if alerts:
-            parts.append(f"{escaped(check.counts.queue)}: {', '.join(alerts)}")
+        name = escaped(check.counts.queue)
+        if alerts := [_in_words(check, each) for each in _alerting(check)]:
+            parts.append(f"{name}: {', '.join(alerts)}")
             alerting += 1
+        # In the label of performance data, which is quoted.
+        label = name.replace("'", "''").replace("=", "\\x3d").replace("|", "\\x7c")
+        data += _performance(check, f"{label}:")
     total = len(unread) + len(checks)
     count = f"{total:,} queue" + ("" if total == 1 else "s")
     parts.append(f"{total - alerting:,} of {count} OK" if parts else f"{count} OK")
     if not total:
-        # A pattern may be mistyped, and monitoring does not read stderr.
+        # A pattern may be mistyped.
         parts = ["no queues, or all are empty"]
-    line = _line(level, "; ".join(parts))
-    data = [each for check in checks for each in _all_data(check, f"{_in_label(check)}:")]
-    return f"{line} | {' '.join(data)}\n" if data else f"{line}\n"
-
-
-def _in_label(check: Check) -> str:
-    """A queue's name in the label of performance data, which is quoted."""
-    text = escaped(check.counts.queue)
-    return text.replace("'", "''").replace("=", "\\x3d").replace("|", "\\x7c")
+    return _line(level, "; ".join(parts), data)
 
 
 def unknown_line(reason: str) -> str:
-    return f"{_line(Level.UNKNOWN, reason)}\n"
+    return _line(Level.UNKNOWN, reason)
 
 
-def _line(level: Level, text: str) -> str:
+def _line(level: Level, text: str, data: Sequence[str] = ()) -> str:
     # A bar would begin the performance data, and cannot be escaped.
-    return f"RWQ {level.value} - {text}".replace("|", "\\x7c")
+    line = f"RWQ {level.value} - {text}".replace("|", "\\x7c")
+    return f"{line} | {' '.join(data)}\n" if data else f"{line}\n"
+
+
+def _performance(check: Check, prefix: str = "") -> Iterator[str]:
+    """The performance data of a queue, as `name=value;warn;critical;least`."""
+    for each in check.evaluations:
+        label = f"'{prefix}{each.measure}'" if prefix else each.measure
+        if each.value is not None:
+            unit = "s" if each.measure is Measure.AGE else ""
+            limits = (each.limits.warn, each.limits.critical, 0)
+            texts = ("" if limit is None else f"{limit:.10g}" for limit in limits)
+            yield f"{label}={each.value}{unit};{';'.join(texts)}"
+        elif each.limits != Limits():
+            yield f"{label}=U"
 
 
 def _alerting(check: Check) -> list[Evaluation]:
     return [each for each in check.evaluations if each.level is not Level.OK]
+
+
+def _count(number: float) -> str:
+    return human.count(int(number))
 
 
 def _in_words(check: Check, each: Evaluation) -> str:
@@ -95,26 +107,6 @@ def _in_words(check: Check, each: Evaluation) -> str:
     if limit is None or each.level not in (Level.WARNING, Level.CRITICAL):
         return text
     return f"{text} (above {show(limit)})"
-
-
-def _count(number: float) -> str:
-    return human.count(int(number))
-
-
-def _all_data(check: Check, prefix: str) -> Iterator[str]:
-    """The performance data of a queue, with this prefix before each measure's name."""
-    for each in check.evaluations:
-        if each.value is not None or each.limits != Limits():
-            yield _as_data(each, f"'{prefix}{each.measure}'" if prefix else each.measure)
-
-
-def _as_data(each: Evaluation, label: str) -> str:
-    if each.value is None:
-        return f"{label}=U"
-    unit = "s" if each.measure is Measure.AGE else ""
-    limits = (each.limits.warn, each.limits.critical, 0)
-    texts = ("" if limit is None else f"{limit:.10g}" for limit in limits)
-    return f"{label}={each.value}{unit};{';'.join(texts)}"
 
 
 def _measure(measure: Measure) -> Field[Check]:
