@@ -5,9 +5,10 @@ server at once and not only when a batch is full.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from io import UnsupportedOperation
+from itertools import chain
 from typing import BinaryIO, cast
 
 from rwq_cli.core.batches import FLUSH, Flush
@@ -174,12 +175,6 @@ def read_ids(
     if environment.stdin_is_terminal:
         environment.note("reading IDs from the terminal, one per line; Ctrl-D ends")
     with open_input(environment, "-") as stdin:
-        return _flat(split(environment, stdin, b"\0" if null_separated else b"\n"))
-
-
-def _flat(groups: Iterable[list[bytes] | Flush]) -> Iterator[bytes | Flush]:
-    for group in groups:
-        if isinstance(group, Flush):
-            yield group
-        else:
-            yield from filter(None, group)
+        groups = split(environment, stdin, b"\0" if null_separated else b"\n")
+    flushes = ((each,) if isinstance(each, Flush) else filter(None, each) for each in groups)
+    return chain.from_iterable(flushes)

@@ -15,6 +15,7 @@ returns `parts.finish()`.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -103,67 +104,66 @@ class Kind(NamedTuple, Generic[T]):
         return self.names.get(word, str(word))
 
 
+@dataclass
 class Outcomes(Generic[T]):
     """The rows and the summary of one command, or of its part for one queue."""
 
-    # `explain` returns the reason for each failure, `where` the place and `suffix` the end of the
-    # summary; `facts` begin the JSON summary, and `name` the notes if there are several queues.
-    def __init__(
-        self,
-        options: OutputOptions,
-        kind: Kind[T],
-        queue: bytes | None,
-        *,
-        dry_run: bool,
-        facts: Mapping[str, object] | None = None,
-        explain: Callable[[Sequence[T]], Iterable[str]] | None = None,
-        where: Callable[[], str] = str,
-        suffix: Callable[[], str] = str,
-        parts: "Parts | None" = None,
-        name: str = "",
-    ) -> None:
-        self._facts = bytes_fields("queue", queue) if facts is None else facts
-        self.suffix = suffix
-        # The number of rows by what they are counted as; returns the numbers of what has no row,
-        # such as rejected lines; and why parts of the input became no rows, for JSON.
-        self.counts: Counter[str] = Counter()
-        self.extra: Callable[[], Mapping[str, int]] = dict
-        self.rejected: Sequence[str] = ()
-        self._options, self._kind, self._queue, self._dry_run = options, kind, queue, dry_run
-        self._explain, self.where = explain, where
-        self._parts, self._name = parts, name
-        self._failures: list[T] = []
-        self._previewed: list[T] = []
-        self._unwritten: OSError | None = None
-        # Ctrl-C may come between the summary and the end of the block.
-        self._is_told = False
-        self._writer = Writer(options) if parts is None else parts.writer
-        fields = kind.fields if options.fields is None else kind.fields.only(options.fields)
-        self._writer.use(fields, fields.columns())
+    options: OutputOptions
+    kind: Kind[T]
+    queue: bytes | None
+    _: KW_ONLY
+    dry_run: bool
+    # What begins the JSON summary; None for the queue.
+    facts: Mapping[str, object] | None = None
+    # Returns the reason for each failure.
+    explain: Callable[[Sequence[T]], Iterable[str]] | None = None
+    # Return the place in the summary, and its end.
+    where: Callable[[], str] = str
+    suffix: Callable[[], str] = str
+    # If there are several queues: what they have in common, and the name in notes.
+    parts: "Parts | None" = None
+    name: str = ""
+    # Returns the numbers of what has no row, such as rejected lines; and why parts of the input
+    # became no rows, for JSON.
+    extra: Callable[[], Mapping[str, int]] = dict
+    rejected: Sequence[str] = ()
+    # The number of rows by what they are counted as.
+    counts: Counter[str] = field(default_factory=Counter)
+    _failures: list[T] = field(default_factory=list)
+    _previewed: list[T] = field(default_factory=list)
+    _unwritten: OSError | None = None
+    # Ctrl-C may come between the summary and the end of the block.
+    _is_told: bool = False
+
+    def __post_init__(self) -> None:
+        self._writer = Writer(self.options) if self.parts is None else self.parts.writer
+        fields, names = self.kind.fields, self.options.fields
+        self._writer.use(fields if names is None else fields.only(names))
 
     def __enter__(self) -> Self:
-        if self._parts is None:
-            self._options.environment.interrupted = ""
+        if self.parts is None:
+            self.options.environment.interrupted = ""
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         """Say what was done so far if Ctrl-C or a failure ended the block."""
+        environment = self.options.environment
         if isinstance(error, KeyboardInterrupt):
-            if self._parts is None or self.has_work:
-                self._options.end_progress()
+            if self.parts is None or self.has_work:
+                self.options.end_progress()
                 if not self._is_told:
-                    self._options.environment.error(f"interrupted: {self.summary()}")
-                self._options.environment.interrupted = ""
+                    environment.error(f"interrupted: {self.summary()}")
+                environment.interrupted = ""
         # A lost server says itself what was acknowledged.
         elif isinstance(error, Exception) and not isinstance(error, ServerError):
             self.note_unfinished()
-            if self._successes() and not self._dry_run:
+            if self._successes() and not self.dry_run:
                 mark_partial(error)
 
     def note_unfinished(self) -> None:
         if self.has_work:
-            self._options.end_progress()
-            self._options.environment.error(self._named(self.summary()))
+            self.options.end_progress()
+            self.options.environment.error(self._named(self.summary()))
 
     def all(self, outcomes: Any) -> None:
         """Count and write outcomes of the core, which does the work while they are read."""
@@ -174,7 +174,7 @@ class Outcomes(Generic[T]):
         self.rows((outcome,))
 
     def rows(self, batch: Any, queue: bytes | None = None) -> None:
-        kind = self._kind
+        kind = self.kind
         counts = Counter(map(kind.word, batch)) if isinstance(batch, Sequence) else batch.counts()
         for word, number in counts.items():
             if name := kind.name_of(word):
@@ -183,21 +183,21 @@ class Outcomes(Generic[T]):
         if room and any(kind.name_of(word) in kind.failed for word in counts):
             failed = (each for each in batch if kind.name_of(kind.word(each)) in kind.failed)
             self._failures += islice(failed, room)
-        if self._dry_run and kind.preview is not None:
+        if self.dry_run and kind.preview is not None:
             self._previewed += islice(batch, NAMED_ROWS - len(self._previewed))
-        if self._options.format in _WITH_ROWS and self._unwritten is None:
-            self._write(batch, self._queue if queue is None else queue)
+        if self.options.format in _WITH_ROWS and self._unwritten is None:
+            self._write(batch, self.queue if queue is None else queue)
 
     def _write(self, batch: Iterable[T], queue: bytes | None) -> None:
         """Write rows. If stdout is closed (`rwq complete - | head`) or full, work goes on."""
-        if self._options.environment.stdout_is_terminal:
-            self._options.end_progress()
-        kind = self._kind
-        shows_all = kind.shows_all and self._options.format is not OutputFormat.IDS
+        if self.options.environment.stdout_is_terminal:
+            self.options.end_progress()
+        kind = self.kind
+        shows_all = kind.shows_all and self.options.format is not OutputFormat.IDS
         try:
             for outcome in batch:
                 if shows_all or kind.word(outcome) in kind.shown:
-                    self._writer.write(Row(queue, outcome, self._dry_run))
+                    self._writer.write(Row(queue, outcome, self.dry_run))
         except OSError as error:
             self._unwritten = error
 
@@ -207,16 +207,16 @@ class Outcomes(Generic[T]):
             return self._finish(facts)
 
     def _finish(self, facts: Mapping[str, object]) -> ExitStatus:
-        environment, output = self._options.environment, self._options.format
-        self._options.end_progress()
+        environment, output = self.options.environment, self.options.format
+        self.options.end_progress()
         reasons: list[tuple[T, str]] = []
-        if self._explain is not None and self._failures:
-            reasons += zip(self._failures, self._explain(self._failures), strict=True)
+        if self.explain is not None and self._failures:
+            reasons += zip(self._failures, self.explain(self._failures), strict=True)
         if not output.is_machine_readable:
             for outcome, reason in reasons:
-                environment.error(f"rwq: {escaped(self._kind.item_id(outcome))}: {reason}")
+                environment.error(f"rwq: {escaped(self.kind.item_id(outcome))}: {reason}")
         if self._previewed and (output.is_table or output is OutputFormat.PLAIN):
-            lines = [self._kind.preview(each) for each in self._previewed if self._kind.preview]
+            lines = [self.kind.preview(each) for each in self._previewed if self.kind.preview]
             if more := self.counts.total() - len(lines):
                 lines.append(f"and {more:,} more; -o ids lists all")
             for line in lines:
@@ -224,42 +224,42 @@ class Outcomes(Generic[T]):
         try:
             if self._unwritten is not None:
                 raise self._unwritten
-            if self._parts is None and output in _WITH_ROWS:
+            if self.parts is None and output in _WITH_ROWS:
                 self._writer.end()
             if output is OutputFormat.JSON:
                 summary = self._json(facts, reasons)
-                if self._parts is None:
+                if self.parts is None:
                     environment.stdout.write(to_json(summary) + b"\n")
                 else:
                     self._writer.write_object(summary)
             environment.stdout.flush()
         except BrokenPipeError:
             pass
-        is_news = any(self.counts[word] for word in self._kind.news)
-        has_summary = self._parts is None or is_news or (self.has_work and not self._kind.news)
+        is_news = any(self.counts[word] for word in self.kind.news)
+        has_summary = self.parts is None or is_news or (self.has_work and not self.kind.news)
         if output is not OutputFormat.JSON and has_summary:
             self._is_told = True
             (environment.error if is_news else environment.note)(self._named(self.summary()))
         totals = self.totals()
-        failures = sum(totals.get(word, 0) for word in self._kind.failed)
+        failures = sum(totals.get(word, 0) for word in self.kind.failed)
         status = batch_status(self._successes(), failures)
-        if self._parts is not None:
-            self._parts.add(self, status)
+        if self.parts is not None:
+            self.parts.add(self, status)
             if self.has_work:
                 environment.interrupted = ""
         return status
 
     def _successes(self) -> int:
         extra = self.extra()
-        rows = sum(n for word, n in self.counts.items() if word not in self._kind.failed)
-        return rows + sum(extra.get(word, 0) + self.counts[word] for word in self._kind.successes)
+        rows = sum(n for word, n in self.counts.items() if word not in self.kind.failed)
+        return rows + sum(extra.get(word, 0) + self.counts[word] for word in self.kind.successes)
 
     @property
     def has_work(self) -> bool:
         return any(self.totals().values())
 
     def totals(self) -> dict[str, int]:
-        kind = self._kind
+        kind = self.kind
         totals = {**dict.fromkeys((*kind.counted, *kind.json_counted), 0), **self.counts}
         for word, number in self.extra().items():
             totals[word] = totals.get(word, 0) + number
@@ -274,27 +274,28 @@ class Outcomes(Generic[T]):
         for word, number in self.totals().items():
             if not number:
                 continue
-            infinitive = _infinitive(word) if self._dry_run else ""
+            infinitive = _infinitive(word) if self.dry_run else ""
             shown = infinitive or word.replace("-", " ")
             parts.append(f"{'would ' if infinitive and not was_would else ''}{shown} {number:,}")
             was_would = bool(infinitive)
-        first = self._kind.counted[0]
-        nothing = f"nothing to {_infinitive(first)}" if self._dry_run else f"nothing {first}"
-        text = ", ".join(parts) or self._kind.idle or nothing
-        return (DRY_RUN if self._dry_run else "") + text
+        first = self.kind.counted[0]
+        nothing = f"nothing to {_infinitive(first)}" if self.dry_run else f"nothing {first}"
+        text = ", ".join(parts) or self.kind.idle or nothing
+        return (DRY_RUN if self.dry_run else "") + text
 
     def _json(
         self, facts: Mapping[str, object], reasons: Sequence[tuple[T, str]]
     ) -> dict[str, object]:
         """The summary as JSON: the facts, the counts, and the first failures with reasons."""
         totals = {word.replace("-", "_"): number for word, number in self.totals().items()}
-        summary = {**self._facts, "dry_run": self._dry_run, **facts, **totals}
+        first = bytes_fields("queue", self.queue) if self.facts is None else self.facts
+        summary = {**first, "dry_run": self.dry_run, **facts, **totals}
         # What an add rejects is named while it is read; other failures are rare there.
-        if self._explain is not None and (self._kind.shows_all or self._failures):
+        if self.explain is not None and (self.kind.shows_all or self._failures):
             failures: list[tuple[bytes | None, str, str]]
             failures = [(None, "rejected", reason) for reason in self.rejected]
             failures += [
-                (self._kind.item_id(what), self._kind.name_of(self._kind.word(what)), reason)
+                (self.kind.item_id(what), self.kind.name_of(self.kind.word(what)), reason)
                 for what, reason in reasons
             ]
             summary["failures"] = [
@@ -304,7 +305,7 @@ class Outcomes(Generic[T]):
         return summary
 
     def _named(self, line: str) -> str:
-        return f"{self._name}: {line}" if self._name else line
+        return f"{self.name}: {line}" if self.name else line
 
 
 class Parts:

@@ -1,8 +1,9 @@
 """The counts of queues: `rwq stats` and `rwq queues`; and what `--watch` adds to records."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rwq_cli.core.model import Counts
 from rwq_cli.output import human
@@ -14,8 +15,6 @@ from rwq_cli.output.sections import Row, Section
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.activity import Rates
-
-T = TypeVar("T")
 
 # Columns are left out in the reverse of the order of the fields; the most urgent one is the last.
 _FIRST_RANK = 40
@@ -101,43 +100,29 @@ COUNT_FIELDS: Fields[Counts] = Fields(
 )
 
 
-# The rates are what a queue is watched for, so they are left out last.
-_RANKS = (20, 20, 3)
-_RATES = (
-    ("in_per_second", "IN/S", "in_per_s", "how many were added or returned (`stats`, `queues`)"),
-    (
-        "left_per_second",
-        "LEFT/S",
-        "left_per_s",
-        "how many were completed, removed or returned (`stats`, `queues`)",
-    ),
-    (
-        "empty_in_seconds",
-        "EMPTY IN",
-        "empty_in_s",
-        "until nothing waits, at the current rates (`stats`, `queues`)",
-    ),
+def _rate(name: str, title: str, help: str) -> "Field[Rates]":
+    number = attrgetter(f"{name.partition('second')[0]}s")
+
+    def value(rates: "Rates") -> float | None:
+        known: float | None = number(rates)
+        return None if known is None else round(known, 3)
+
+    def cell(rates: "Rates") -> str:
+        if name == "empty_in_seconds":
+            return human.duration(number(rates))
+        return human.rate(number(rates), is_least=rates.is_least)
+
+    help = f"{help} (`stats`, `queues`)"
+    return Field(name, value, help, title, format=cell, right=True, may_be_unknown=True)
+
+
+RATE_FIELDS = (
+    _rate("in_per_second", "IN/S", "how many were added or returned"),
+    _rate("left_per_second", "LEFT/S", "how many were completed, removed or returned"),
+    _rate("empty_in_seconds", "EMPTY IN", "until nothing waits, at the current rates"),
 )
-
-
-def rate_columns(of: "Callable[[T], Rates]", ranks: tuple[int, ...]) -> list[Field[T]]:
-    def column(name: str, title: str, attribute: str, help: str, rank: int) -> Field[T]:
-        def value(record: T) -> float | None:
-            number: float | None = getattr(of(record), attribute)
-            return None if number is None else round(number, 3)
-
-        def cell(record: T) -> str:
-            rates = of(record)
-            number: float | None = getattr(rates, attribute)
-            if attribute == "empty_in_s":
-                return human.duration(number)
-            return human.rate(number, is_least=rates.is_least)
-
-        return Field(
-            name, value, help, title, format=cell, right=True, rank=rank, may_be_unknown=True
-        )
-
-    return [column(*row, rank) for row, rank in zip(_RATES, ranks, strict=True)]
+# They are what a queue is watched for, so they are left out last.
+_RANKS = (20, 20, 3)
 
 
 class Tick(NamedTuple):
@@ -151,12 +136,15 @@ class Tick(NamedTuple):
 
     def rate_fields(self) -> list[Field[Counts]]:
         """The fields of a queue's rates; the last one is no column."""
-        least: Field[Counts] = Field(
-            "rates_are_least",
-            lambda counts: self.rates_of(counts).is_least,
-            "whether the rates may be higher (`stats`, `queues`)",
-        )
-        return [*rate_columns(self.rates_of, _RANKS), least]
+        rates = zip(RATE_FIELDS, _RANKS, strict=True)
+        return [
+            *(each.within(self.rates_of)._replace(rank=rank) for each, rank in rates),
+            Field(
+                "rates_are_least",
+                lambda counts: self.rates_of(counts).is_least,
+                "whether the rates may be higher (`stats`, `queues`)",
+            ),
+        ]
 
     def rates_of(self, counts: Counts) -> "Rates":
         # What is not watched need not load it.

@@ -11,7 +11,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import DURATION, Cut, Field, Fields, field
 from rwq_cli.output.sections import Piece
-from rwq_cli.views.counts import NOT_COUNTED, count_sections, rate_columns, shown
+from rwq_cli.views.counts import NOT_COUNTED, RATE_FIELDS, count_sections, shown
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _HISTORY_CELLS = 20
@@ -52,7 +52,10 @@ def _number(
     )
 
 
-_IN, _LEFT, _EMPTY_IN = rate_columns(attrgetter("rates"), (6, 8, 5))
+_IN, _LEFT, _EMPTY_IN = (
+    each.within(attrgetter("rates"))._replace(rank=rank)
+    for each, rank in zip(RATE_FIELDS, (6, 8, 5), strict=True)
+)
 
 QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
     field("queue", "queue", "its name", cut=Cut.MIDDLE),
