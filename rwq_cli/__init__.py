@@ -20,7 +20,7 @@ Where to look:
 | what a state means to people        | `views/meanings.py`                               |
 | what a command takes and calls      | `commands/NAME.py`                                |
 | what is shown of a result           | `views/`, or the command if it alone shows it     |
-| how a table, JSON or CSV is written | `output/tables.py`, `output/formats.py`           |
+| how a table, JSON or CSV is written | `output/tables.py`, `output/records.py`           |
 | how streams are read and written    | `streams.py`, `input/streams.py`                  |
 | how a service is run and watched    | `service/`, `commands/clean.py`                   |
 | how `--watch` redraws               | `cli/watching.py`, `output/console.py`            |

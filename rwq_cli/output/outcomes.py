@@ -24,8 +24,8 @@ from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus, batch_status, mark_partial
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Fields, bytes_fields, to_json
-from rwq_cli.output.formats import Writer
 from rwq_cli.output.options import OutputFormat, OutputOptions
+from rwq_cli.output.records import Output
 
 T = TypeVar("T")
 
@@ -136,9 +136,9 @@ class Outcomes(Generic[T]):
     _is_told: bool = False
 
     def __post_init__(self) -> None:
-        self._writer = Writer(self.options) if self.parts is None else self.parts.writer
+        self._out = Output(self.options) if self.parts is None else self.parts.out
         fields, names = self.kind.fields, self.options.fields
-        self._writer.use(fields if names is None else fields.only(names))
+        self._out.use(fields if names is None else fields.only(names))
 
     def __enter__(self) -> Self:
         if self.parts is None:
@@ -197,7 +197,7 @@ class Outcomes(Generic[T]):
         try:
             for outcome in batch:
                 if shows_all or kind.word(outcome) in kind.shown:
-                    self._writer.write(Row(queue, outcome, self.dry_run))
+                    self._out.write(Row(queue, outcome, self.dry_run))
         except OSError as error:
             self._unwritten = error
 
@@ -225,13 +225,13 @@ class Outcomes(Generic[T]):
             if self._unwritten is not None:
                 raise self._unwritten
             if self.parts is None and output in _WITH_ROWS:
-                self._writer.end()
+                self._out.end()
             if output is OutputFormat.JSON:
                 summary = self._json(facts, reasons)
                 if self.parts is None:
                     environment.stdout.write(to_json(summary) + b"\n")
                 else:
-                    self._writer.write_object(summary)
+                    self._out.write_object(summary)
             environment.stdout.flush()
         except BrokenPipeError:
             pass
@@ -313,7 +313,7 @@ class Parts:
 
     # The parts in which nothing was done share one summary.
     def __init__(self, options: OutputOptions) -> None:
-        self.writer = Writer(options)
+        self.out = Output(options)
         self._options = options
         self._statuses: set[ExitStatus] = set()
         # One of the parts without work, and their number: a cleaning process has ever more.
@@ -332,7 +332,7 @@ class Parts:
         """Write what follows the last part, and return the exit code of all."""
         environment, output = self._options.environment, self._options.format
         if output is OutputFormat.JSON or (self._statuses and output in _WITH_ROWS):
-            self.writer.end()
+            self.out.end()
         environment.stdout.flush()
         if self._idle and not self._has_work and output is not OutputFormat.JSON:
             where = "one queue" if self._idle_parts == 1 else f"{self._idle_parts:,} queues"

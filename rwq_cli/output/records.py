@@ -10,6 +10,8 @@ Both stream: a record is read when it is written. A generator may write notes be
 What a command did to items goes another way: see `output.outcomes`.
 """
 
+import csv
+import io
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nlargest, nsmallest
@@ -17,9 +19,8 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.output.escape import JsonText
+from rwq_cli.output.escape import JsonText, escaped
 from rwq_cli.output.field import Cut, Field, Fields, counted_by, plain, to_json
-from rwq_cli.output.formats import Writer
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.sections import Section, section_lines
 
@@ -29,13 +30,14 @@ Column = str | Field[Any]
 
 
 class Output:
-    """Writes the records of one run; if the output `continues`, `end` ends it."""
+    """Writes the records of one run in its format; if the output `continues`, `end` ends it."""
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options
         self.continues = False
         self._environment = options.environment
-        self._writer = Writer(options)
+        self._written = self._changed_ids = 0
+        self._has_header = False
 
     def table(
         self,
@@ -86,12 +88,12 @@ class Output:
         else:
             in_csv = _fields_of((*columns, *csv_also), fields)
             lines = [] if fields.is_chosen else _fields_of(plain_columns or columns, fields)
-            self._writer.use(fields, lines, in_csv, unframed=unframed)
+            self.use(fields, lines, in_csv, unframed=unframed)
             if output is OutputFormat.IDS and id_batches is not None and not options.is_ordered:
-                count = self._writer.write_ids(progress_until_first(id_batches, options))
+                count = self._write_ids(progress_until_first(id_batches, options))
             else:
                 for record in counting():
-                    self._writer.write(record)
+                    self.write(record)
             self._end()
         self._environment.stdout.flush()
         return count
@@ -132,11 +134,11 @@ class Output:
         is_text = options.format.is_table or options.format is OutputFormat.PLAIN
         is_listed = not is_text and not (is_json and is_one)
         if is_listed:
-            self._writer.use(fields, table=_fields_of(csv_columns, fields), unframed=is_one)
+            self.use(fields, table=_fields_of(csv_columns, fields), unframed=is_one)
         count = 0
         for count, record in enumerate(progress_until_first(records, options), 1):
             if is_listed:
-                self._writer.write(record)
+                self.write(record)
             elif not is_text:
                 line = to_json(fields.json(record))
                 if self._environment.stdout_is_terminal:
@@ -161,14 +163,103 @@ class Output:
         self._environment.stdout.write(text.encode())
 
     def end(self) -> None:
+        """Write what follows the last record."""
         self.continues = False
-        if not self.options.format.is_table:
-            self._end()
-            self._environment.stdout.flush()
+        self._end()
+        self._environment.stdout.flush()
 
     def _end(self) -> None:
-        if not self.continues:
-            self._writer.end()
+        if self.continues:
+            return
+        if self.options.format is OutputFormat.JSON:
+            self._environment.stdout.write(b"\n]\n" if self._written else b"[]\n")
+        if self.options.format is OutputFormat.CSV:
+            self._write_header()
+        if self._changed_ids:
+            self._environment.note(
+                "IDs that are not UTF-8 or hold control characters are shown escaped "
+                f"({self._changed_ids:,}); -0 prints them unescaped"
+            )
+
+    def use(
+        self,
+        fields: Fields[Any],
+        columns: Sequence[Field[Any]] = (),
+        table: Sequence[Field[Any]] = (),
+        *,
+        unframed: bool = False,
+    ) -> None:
+        # Without `table`, CSV has all fields. With `unframed`, nothing follows the bytes of `data`.
+        self._fields = fields
+        self._columns = columns or fields.columns()
+        self._table = [] if fields.is_chosen else table
+        self._unframed = unframed
+
+    def write(self, record: Any) -> None:
+        output, fields = self.options.format, self._fields
+        write = self._environment.stdout.write
+        if output is OutputFormat.PLAIN:
+            line = "\t".join(plain(column.get(record)) for column in self._columns)
+            write(line.encode() + b"\n")
+        elif output is OutputFormat.JSON:
+            self.write_object(fields.json(record))
+            return
+        elif output is OutputFormat.JSONL:
+            write(to_json(fields.json(record)) + b"\n")
+        elif output is OutputFormat.CSV:
+            self._write_header()
+            values = [column.get(record) for column in self._table] or fields.flat(record).values()
+            self._write_csv(map(plain, values))
+        elif output is OutputFormat.IDS:
+            item_id = fields.id and fields.id.get(record)
+            self._write_id(item_id.encode() if isinstance(item_id, str) else item_id)
+        else:
+            data = fields.data and fields.data.get(record)
+            end = b"\0" if self.options.null_separated else b"" if self._unframed else b"\n"
+            if data is not None:
+                write(data)
+                write(end)
+        self._written += 1
+
+    def write_object(self, value: dict[str, Any]) -> None:
+        # Only now: an error before the first record leaves stdout empty.
+        self._environment.stdout.write(b",\n " if self._written else b"[\n ")
+        self._environment.stdout.write(to_json(value))
+        self._written += 1
+
+    def _write_ids(self, batches: Iterable[Sequence[bytes]]) -> int:
+        written = 0
+        for ids in batches:
+            joined = b"".join(ids)
+            is_safe = joined.isascii() and joined.decode().isprintable()
+            if is_safe and not self.options.null_separated:
+                self._environment.stdout.write(b"\n".join(ids) + b"\n" if ids else b"")
+            else:
+                for item_id in ids:
+                    self._write_id(item_id)
+            written += len(ids)
+        return written
+
+    def _write_header(self) -> None:
+        if not self._has_header:
+            self._has_header = True
+            titles = [column.flat_name for column in self._table]
+            self._write_csv(titles or self._fields.flat_names)
+
+    def _write_csv(self, cells: Iterable[str]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(cells)
+        self._environment.stdout.write(text.getvalue().encode())
+
+    def _write_id(self, item_id: bytes | None) -> None:
+        if item_id is None:
+            return
+        if self.options.null_separated:
+            self._environment.stdout.write(item_id + b"\0")
+            return
+        shown = escaped(item_id).encode()
+        self._changed_ids += shown != item_id
+        self._environment.stdout.write(shown + b"\n")
 
     def sections(self, sections: Iterable[Section], *, is_first: bool = True) -> None:
         from rich.text import Text

@@ -72,17 +72,10 @@ def shell_word(raw: bytes) -> str:
     shown = escaped(raw)
     if shown.encode() == raw:
         return shlex.quote(shown)
-    quoted = []
-    for byte in raw:
-        character = chr(byte)
-        if character in "\\'":
-            quoted.append(f"\\{character}")
-        elif 0x20 <= byte < 0x7F:
-            quoted.append(character)
-        else:
-            quoted.append(f"\\x{byte:02x}")
     # A hexadecimal digit that follows is not part of \xHH: two digits at most are read.
-    return f"$'{''.join(quoted)}'"
+    quoted = raw.replace(b"\\", rb"\\").replace(b"'", rb"\'")
+    characters = (chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in quoted)
+    return f"$'{''.join(characters)}'"
 
 
 def can_be_argument(item_id: bytes) -> bool:

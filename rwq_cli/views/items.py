@@ -1,6 +1,8 @@
 """Items: their fields, and the columns of their listings."""
 
+from codecs import utf_8_decode
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 
 from rwq_cli.core.model import Item, Lease, State
@@ -21,11 +23,9 @@ def preview_text(item: Item) -> str | None:
         return None
     preview = item.preview
     if item.payload_bytes is not None and item.payload_bytes > len(preview):
-        try:
-            preview.decode()
-        except UnicodeDecodeError as error:
-            if error.end == len(preview) and error.reason == "unexpected end of data":
-                preview = preview[: error.start]
+        # The last character may be cut.
+        with suppress(UnicodeDecodeError):
+            preview = preview[: utf_8_decode(preview, "strict", False)[1]]
     return escaped(preview)
 
 
