@@ -3,10 +3,11 @@
 import os
 import stat
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from hashlib import file_digest
 from itertools import count, groupby
+from operator import itemgetter
 from typing import Annotated, Any, NamedTuple, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError
@@ -244,35 +245,27 @@ class ExportReader:
     def queues(self) -> Iterator[tuple[bytes, Iterator[Line | Flush]]]:
         """Each queue with its lines, which must be read before the next; one that the header
         names also without lines."""
-        queue = self.header.queue
-
-        def queue_of(each: tuple[bytes, Line] | Flush) -> bytes:
-            nonlocal queue
-            if not isinstance(each, Flush):
-                queue = each[0]
-            return queue
-
-        groups: Iterable[tuple[bytes, Iterable[tuple[bytes, Line] | Flush]]]
-        groups = [(queue, self._entries())] if queue else groupby(self._entries(), queue_of)
-        for name, entries in groups:
+        if self.header.queue:
+            yield self.header.queue, (each for _, each in self._entries())
+            return
+        for name, entries in groupby(self._entries(), itemgetter(0)):
             if name:
-                yield name, (each if isinstance(each, Flush) else each[1] for each in entries)
+                yield name, (each for _, each in entries)
 
-    def _entries(self) -> Iterator[tuple[bytes, Line] | Flush]:
+    def _entries(self) -> Iterator[tuple[bytes, Line | Flush]]:
         """The items and results with their queues; a `FLUSH` if there is nothing more for now."""
-        # A result that has no expiry gets the usual one.
+        queue = self.header.queue
         with self._open:
             for line in self._lines:
                 if isinstance(line, Flush):
-                    yield line
+                    yield queue, line
                     continue
                 number, text = line
                 if not text:
                     continue
                 try:
                     named, entry = parse_line(text)
-                    queue = self.header.queue or named or b""
-                    if not queue:
+                    if not (self.header.queue or named):
                         raise BadRecord("it does not name a queue")
                 except BadRecord as error:
                     self.rejected += 1
@@ -283,6 +276,7 @@ class ExportReader:
                     continue
                 if isinstance(entry, ControlLine):
                     continue
+                queue = self.header.queue or named or b""
                 if isinstance(entry, Result) and entry.ttl_ms is None:
                     # Something else removed its expiry; rwq stores no result without one.
                     entry = entry._replace(ttl_ms=round(1000 * RESULT_TTL_S))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from hashlib import sha256
 from itertools import chain
@@ -83,27 +84,22 @@ def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[New
     return iter([only._replace(ids=[item_id], random_ids=False)] if only is not None else [])
 
 
+@dataclass
 class RecordReader:
     """Reads items, and counts the records that it skips; with `strict`, it stops at the first."""
 
-    # `report` takes each: its source, its number from 1, and the reason. Items without a delay of
-    # their own are due at `due`.
-    def __init__(
-        self,
-        environment: Environment,
-        input_format: InputFormat,
-        id_rule: IdRule,
-        *,
-        strict: bool,
-        report: Callable[[str, int, str], None],
-        due: Due | None = None,
-    ) -> None:
-        self._environment = environment
-        self._format, self._id_rule = input_format, id_rule
-        self._strict, self._report, self._due = strict, report, due
-        self.rejected = 0
-        self.empty = 0
-        self._current: BinaryIO | None = None
+    environment: Environment
+    input_format: InputFormat
+    id_rule: IdRule
+    _: KW_ONLY
+    strict: bool
+    # Takes each record that is skipped: its source, its number from 1, and the reason.
+    report: Callable[[str, int, str], None]
+    # When items without a delay of their own are due.
+    due: Due | None = None
+    rejected: int = 0
+    empty: int = 0
+    _current: BinaryIO | None = None
 
     def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Flush]:
         """One item for each argument; with the jsonl format each argument is a line."""
@@ -116,21 +112,21 @@ class RecordReader:
         for name in names:
             # The writer of a named pipe would lose its reader.
             if not os.path.exists(name) or not S_ISFIFO(os.stat(name).st_mode):
-                with open_input(self._environment, name):
+                with open_input(self.environment, name):
                     pass
         for name in names:
-            if self._strict and self.rejected:
+            if self.strict and self.rejected:
                 return
-            with open_input(self._environment, name) as stream:
+            with open_input(self.environment, name) as stream:
                 self._current = stream
-                if self._format is InputFormat.RAW:
-                    record = whole(self._environment, stream)
+                if self.input_format is InputFormat.RAW:
+                    record = whole(self.environment, stream)
                     yield from self._batches("input", [[record]], keep_empty=True)
                     continue
-                is_nul, is_json = (self._format is each for each in (InputFormat.NUL, _JSONL))
+                is_nul, is_json = (self.input_format is each for each in (InputFormat.NUL, _JSONL))
                 separator = b"\0" if is_nul else b"\n"
                 options = {"is_json": is_json, "is_text": not is_nul}
-                groups = split(self._environment, stream, separator, **options)
+                groups = split(self.environment, stream, separator, **options)
                 where = "line" if name == "-" else f"{name}, line"
                 yield from self._batches(where, groups, keep_empty=False)
 
@@ -146,7 +142,7 @@ class RecordReader:
     def _batches(
         self, where: str, groups: Iterable[list[bytes] | Flush], *, keep_empty: bool
     ) -> Iterator[NewItems | Flush]:
-        is_json, make_id = self._format is _JSONL, self._id_rule.maker()
+        is_json, make_id = self.input_format is _JSONL, self.id_rule.maker()
         if is_json:
             # Its parser takes as long to import as a short command takes to run.
             from rwq_cli.input.json_lines import parse_record, payloads
@@ -160,12 +156,12 @@ class RecordReader:
                 records = group[start : start + ADD_ITEMS]
                 # Those that consist of data only need not be taken one by one.
                 all_data: list[bytes] | None = None
-                if self._id_rule == RANDOM_IDS and sum(map(len, records)) <= _AT_ONCE_BYTES:
+                if self.id_rule == RANDOM_IDS and sum(map(len, records)) <= _AT_ONCE_BYTES:
                     all_data = payloads(records) if is_json else records
                 if all_data is not None and (is_json or b"" not in records):
                     yield from batch.take()
                     count = len(records)
-                    dues: list[Due | None] | None = [self._due] * count if self._due else None
+                    dues: list[Due | None] | None = [self.due] * count if self.due else None
                     yield NewItems(random_ids(count), all_data, dues, random_ids=True)
                     number += count
                     continue
@@ -175,9 +171,9 @@ class RecordReader:
                         self.empty += 1
                         continue
                     try:
-                        item_id, data, due = None, record, self._due
+                        item_id, data, due = None, record, self.due
                         if is_json:
-                            item_id, data, due = parse_record(record, self._due)
+                            item_id, data, due = parse_record(record, self.due)
                         if len(data) > ITEM_BYTES_MAX:
                             raise BadRecord(TOO_LARGE)
                         item_id = make_id(data) if item_id is None else item_id
@@ -187,8 +183,8 @@ class RecordReader:
                             yield from batch.take()
                     except BadRecord as error:
                         self.rejected += 1
-                        self._report(where, number, str(error))
-                        if self._strict:
+                        self.report(where, number, str(error))
+                        if self.strict:
                             yield from batch.take()
                             return
         yield from batch.take()

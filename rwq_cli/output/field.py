@@ -267,11 +267,8 @@ def path_field(name: str, data_of: Callable[[T], bytes | None]) -> Field[T]:
         data = data_of(record)
         return None if data is None else value_at(data, path)
 
-    def cell(record: T) -> str:
-        known = value(record)
-        return "-" if known is None else plain(known)
-
-    return Field(name, value, "a value inside JSON data", title=name, format=cell, cut=Cut.END)
+    show = {"show": lambda known: "-" if known is None else plain(known)}
+    return field(name, value, "a value inside JSON data", show, title=name, cut=Cut.END)
 
 
 def counted_by(

@@ -203,51 +203,48 @@ class Outcomes(Generic[T]):
 
     def finish(self, **facts: object) -> ExitStatus:
         """Write what follows the rows, and return the exit code; JSON has these facts, too."""
-        with self:
-            return self._finish(facts)
-
-    def _finish(self, facts: Mapping[str, object]) -> ExitStatus:
         environment, output = self.options.environment, self.options.format
-        self.options.end_progress()
-        reasons: list[tuple[T, str]] = []
-        if self.explain is not None and self._failures:
-            reasons += zip(self._failures, self.explain(self._failures), strict=True)
-        if not output.is_machine_readable:
-            for outcome, reason in reasons:
-                environment.error(f"rwq: {escaped(self.kind.item_id(outcome))}: {reason}")
-        if self._previewed and (output.is_table or output is OutputFormat.PLAIN):
-            lines = [self.kind.preview(each) for each in self._previewed if self.kind.preview]
-            if more := self.counts.total() - len(lines):
-                lines.append(f"and {more:,} more; -o ids lists all")
-            for line in lines:
-                environment.note(self._named(line))
-        try:
-            if self._unwritten is not None:
-                raise self._unwritten
-            if self.parts is None and output in _WITH_ROWS:
-                self._out.end()
-            if output is OutputFormat.JSON:
-                summary = self._json(facts, reasons)
-                if self.parts is None:
-                    environment.stdout.write(to_json(summary) + b"\n")
-                else:
-                    self._out.write_object(summary)
-            environment.stdout.flush()
-        except BrokenPipeError:
-            pass
-        is_news = any(self.counts[word] for word in self.kind.news)
-        has_summary = self.parts is None or is_news or (self.has_work and not self.kind.news)
-        if output is not OutputFormat.JSON and has_summary:
-            self._is_told = True
-            (environment.error if is_news else environment.note)(self._named(self.summary()))
-        totals = self.totals()
-        failures = sum(totals.get(word, 0) for word in self.kind.failed)
-        status = batch_status(self._successes(), failures)
-        if self.parts is not None:
-            self.parts.add(self, status)
-            if self.has_work:
-                environment.interrupted = ""
-        return status
+        with self:
+            self.options.end_progress()
+            reasons: list[tuple[T, str]] = []
+            if self.explain is not None and self._failures:
+                reasons += zip(self._failures, self.explain(self._failures), strict=True)
+            if not output.is_machine_readable:
+                for outcome, reason in reasons:
+                    environment.error(f"rwq: {escaped(self.kind.item_id(outcome))}: {reason}")
+            if self._previewed and (output.is_table or output is OutputFormat.PLAIN):
+                lines = [self.kind.preview(each) for each in self._previewed if self.kind.preview]
+                if more := self.counts.total() - len(lines):
+                    lines.append(f"and {more:,} more; -o ids lists all")
+                for line in lines:
+                    environment.note(self._named(line))
+            try:
+                if self._unwritten is not None:
+                    raise self._unwritten
+                if self.parts is None and output in _WITH_ROWS:
+                    self._out.end()
+                if output is OutputFormat.JSON:
+                    summary = self._json(facts, reasons)
+                    if self.parts is None:
+                        environment.stdout.write(to_json(summary) + b"\n")
+                    else:
+                        self._out.write_object(summary)
+                environment.stdout.flush()
+            except BrokenPipeError:
+                pass
+            is_news = any(self.counts[word] for word in self.kind.news)
+            has_summary = self.parts is None or is_news or (self.has_work and not self.kind.news)
+            if output is not OutputFormat.JSON and has_summary:
+                self._is_told = True
+                (environment.error if is_news else environment.note)(self._named(self.summary()))
+            totals = self.totals()
+            failures = sum(totals.get(word, 0) for word in self.kind.failed)
+            status = batch_status(self._successes(), failures)
+            if self.parts is not None:
+                self.parts.add(self, status)
+                if self.has_work:
+                    environment.interrupted = ""
+            return status
 
     def _successes(self) -> int:
         extra = self.extra()
