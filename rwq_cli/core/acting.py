@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S
-from rwq_cli.core.errors import LeaseLost
 from rwq_cli.core.handle import Queue, each_id, to_bytes
 from rwq_cli.core.model import Item, Outcome, Outcomes, State, Status
 
@@ -214,10 +213,8 @@ class LeasedItem(Item):
     Each method acts only if the lease that this item was taken with still stands, and checks that
     in the step that acts. Its outcome is `NOT_OWNER` if it does not, `MISSING` if the item was
     completed or removed, and `WRONG_TYPE` if one of its keys is none of an item. The fields stay as
-    they were when the item was leased.
-
-    Attributes:
-        is_ended: Whether one of its methods completed, released or buried it.
+    they were when the item was leased; `is_ended` once a method has completed, released or buried
+    it.
     """
 
     _queue: ActingQueue
@@ -225,7 +222,6 @@ class LeasedItem(Item):
 
     @classmethod
     def of(cls, item: Item, queue: ActingQueue) -> "LeasedItem":
-        """The item, leased through this handle."""
         leased = cls._make(item)
         leased._queue, leased.is_ended = queue, False
         return leased
@@ -234,14 +230,14 @@ class LeasedItem(Item):
         self, result: bytes | None = None, *, result_ttl_s: float = RESULT_TTL_S
     ) -> Outcome:
         """Complete the item (`COMPLETED`), and keep a result for `result_ttl_s` seconds."""
-        ids, owner = [self.item_id], self._holder
+        queue, ids = self._queue, [self.item_id]
         return self._ended(
-            self._queue.complete_many(ids, owner=owner, result=result, result_ttl_s=result_ttl_s)
+            queue.complete_many(ids, owner=queue.holder, result=result, result_ttl_s=result_ttl_s)
         )
 
     def touch(self, *, for_s: float = LEASE_S) -> Outcome:
         """Let the lease end `for_s` seconds from now (`TOUCHED`; `NOT_LEASED` if it has ended)."""
-        return self._queue.touch(self.item_id, for_s=for_s, owner=self._holder)[0]
+        return self._queue.touch(self.item_id, for_s=for_s, owner=self._queue.holder)[0]
 
     def release(self, *, front: bool = False, delay_s: float = 0.0) -> Outcome:
         """Return the item to the end of the queue, or to its `front` (`RELEASED`).
@@ -261,15 +257,6 @@ class LeasedItem(Item):
 
         given, ids = to_bytes(reason), [self.item_id]
         return self._ended(bury(self._queue, ids, reason=given, own_only=True, grace_s=0.0))
-
-    def complete_or_raise(self) -> None:
-        """Complete the item, unless it has ended; `LeaseLost` if its lease has."""
-        if not self.is_ended and (outcome := self.complete()).status is not Status.COMPLETED:
-            raise LeaseLost.of(outcome.item_id)
-
-    @property
-    def _holder(self) -> bytes:
-        return self._queue.holder if self.lease is None else self.lease.holder
 
     def _ended(self, outcomes: Outcomes) -> Outcome:
         outcome = next(outcomes)

@@ -13,25 +13,21 @@ T = TypeVar("T")
 
 
 class State(StrEnum):
-    """The states of an ID, as the protocol names them. `state.rules` maps facts to them.
+    """The states of an ID, as the protocol names them. `state.rules` maps facts to them."""
 
-    Attributes:
-        code: Its letter in the replies of scripts.
-        has_data: Whether there is data under the ID; also true of keys of the wrong type.
-        is_item: Whether it is the state of an item: of data under readable keys.
-        is_leased: Whether the item has a lease that is not a guard.
-        is_scheduled: Whether the item is delayed, due or buried.
-        may_be_in_transit: Whether a healthy item looks so between two commands of its worker or
-            producer. Only a second look, a grace period later, tells the two apart.
-        is_broken: Whether the doctor reports every item in this state as an error or a warning.
-    """
-
+    # Its letter in the replies of scripts.
     code: str
+    # There is data under the ID; also true of keys of the wrong type.
     has_data: bool
+    # It is the state of an item: of data under readable keys.
     is_item: bool
+    # The item has a lease that is not a guard; it is delayed, due or buried.
     is_leased: bool
     is_scheduled: bool
+    # A healthy item looks so between two commands of its worker or producer. Only a second look, a
+    # grace period later, tells the two apart.
     may_be_in_transit: bool
+    # The doctor reports every item in this state as an error or a warning.
     is_broken: bool
 
     def __new__(cls, word: str, code: str = "", *kinds: str) -> "State":
@@ -61,19 +57,13 @@ class State(StrEnum):
 
 
 class Lease(NamedTuple):
-    """A lease that exists.
-
-    Attributes:
-        holder: The value of the lease key: who holds it.
-        ttl_ms: Milliseconds until it ends; None for no expiry.
-    """
+    """A lease that exists: who holds it, and in how many milliseconds it ends, None for never."""
 
     holder: bytes
     ttl_ms: int | None
 
     @property
     def ends(self) -> bool:
-        """Whether the lease has an expiry."""
         return self.ttl_ms is not None
 
 
@@ -137,16 +127,13 @@ def _time_of(unix_ms: int | None) -> "datetime | None":
 
 
 class Status(StrEnum):
-    """What an operation did to one ID, or why it did nothing.
+    """What an operation did to one ID, or why it did nothing."""
 
-    Attributes:
-        code: Its letter in the replies of scripts and in batches.
-        infinitive: What a dry run says that it would do; empty if it would do nothing.
-        meaning: What it means, for the reference; empty if no command shows it.
-    """
-
+    # Its letter in the replies of scripts and in batches.
     code: str
+    # What a dry run says that it would do; empty if it would do nothing.
     infinitive: str
+    # For the reference; empty if no command shows it.
     meaning: str
 
     def __new__(cls, word: str, code: str, infinitive: str = "", meaning: str = "") -> "Status":
@@ -200,11 +187,7 @@ _STATUS_OF_CODE = {status.code: status for status in Status}
 class Outcome(NamedTuple):
     """An ID and its status after an operation.
 
-    Attributes:
-        item_id: The ID.
-        status: Its status.
-        holder: For `NOT_OWNER`, who holds the lease; else None.
-        state: For `PRUNED`, the state of the item; else None.
+    For `NOT_OWNER` it has the holder of the lease, for `PRUNED` the state of the item.
     """
 
     item_id: bytes
@@ -228,7 +211,6 @@ class OutcomeBatch:
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> "OutcomeBatch":
-        """A batch of these outcomes."""
         known = list(outcomes)
         details = [
             each.state.encode() if each.state else each.holder or b""
@@ -240,7 +222,6 @@ class OutcomeBatch:
 
     @classmethod
     def all_of(cls, ids: Sequence[bytes], status: Status) -> "OutcomeBatch":
-        """A batch in which all IDs have the same status."""
         return cls(ids, status.code * len(ids))
 
     @classmethod
@@ -263,13 +244,11 @@ class OutcomeBatch:
                 yield Outcome(item_id, status)
 
     def only(self, wanted: Set[bytes]) -> "OutcomeBatch":
-        """The outcomes of these IDs only."""
         if wanted >= set(self.ids):
             return self
         return OutcomeBatch.of(outcome for outcome in self if outcome.item_id in wanted)
 
     def without(self, status: Status) -> "OutcomeBatch":
-        """The outcomes of the IDs that have another status."""
         if status.code not in self._codes:
             return self
         return OutcomeBatch.of(outcome for outcome in self if outcome.status is not status)
@@ -285,19 +264,15 @@ class OutcomeBatch:
         return [item_id for item_id, code in pairs if code in codes]
 
     def count(self, *statuses: Status) -> int:
-        """How many IDs have one of these statuses."""
         return sum(self._codes.count(status.code) for status in statuses)
 
     def counts(self) -> dict[Status, int]:
-        """How many IDs have each status."""
         return {_STATUS_OF_CODE[code]: number for code, number in Counter(self._codes).items()}
 
 
 class Batched(Iterator[T], Generic[T]):
-    """Results, one by one, or in the `batches` in which they were acknowledged.
-
-    Reading either does the work.
-    """
+    """Results, one by one, or in the `batches` in which they were acknowledged: reading does the
+    work."""
 
     def __init__(self, batches: Iterator[Iterable[T]]) -> None:
         self.batches = batches
@@ -316,8 +291,8 @@ class Outcomes(Batched[Outcome]):
 class Counts(NamedTuple):
     """How many items a queue has, by state; None where it was not counted.
 
-    The lengths alone give the first five. What is in processing is told apart without a deep count,
-    in which duplicated items are counted once more, and in `leased` or `abandoned`.
+    The lengths alone give the first five. A deep count counts duplicated items once more, and in
+    `leased` or `abandoned`.
 
     Attributes:
         queue: The queue's name.
@@ -381,6 +356,5 @@ class Counts(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was counted."""
         lengths = (self.waiting, self.processing, self.delayed, self.buried, self.returned)
         return not (any(lengths) or self.orphaned or self.results)

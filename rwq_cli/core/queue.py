@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.acting import ActingQueue
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, unix_ms
-from rwq_cli.core.errors import RwqError
-from rwq_cli.core.model import Counts, Item, Outcomes, State
+from rwq_cli.core.errors import LeaseLost, RwqError
+from rwq_cli.core.model import Counts, Item, Outcomes, State, Status
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -130,7 +130,8 @@ class WorkQueue(ActingQueue):
                 with suppress(RwqError):
                     item.release()
             raise
-        item.complete_or_raise()
+        if not item.is_ended and item.complete().status is not Status.COMPLETED:
+            raise LeaseLost.of(item.item_id)
 
     def work(
         self,
@@ -165,21 +166,18 @@ class WorkQueue(ActingQueue):
 
         Args:
             handler: The function. With a concurrency of 1 it runs in the calling thread, else in
-                several threads at once.
-            more_queues: More queues, in order of preference after this one, on the same connection.
-            fair: Try the queues in random order instead.
-            concurrency: How many functions run at once.
+                so many threads at once.
+            more_queues: More queues on the same connection, in order of preference after this one;
+                if `fair`, all are tried in random order.
             batch: Call the function for a list of up to this many jobs, of one queue, which all end
                 as it says.
             for_s: How long a lease lasts, seconds; it is renewed while the function runs.
             policy: When failed items are tried again; None for the default.
             result_ttl_s: How long results are kept, seconds.
             drain: End when no queue has an item to lease, and this worker has no retries pending.
-            max_items: End after this many items.
-            max_failures: End after this many failures.
-            idle_s: End after this time without work, seconds.
+                It also ends after `max_items` items, after `max_failures` failures, after `idle_s`
+                seconds without work, and by `stop`: after the items that run.
             reconnect_s: How long the server may be gone, seconds. Then the error is raised.
-            stop: Ends the worker after the items that run.
             on_event: Called for each event, by one thread at a time.
 
         Raises:
@@ -231,17 +229,12 @@ class WorkQueue(ActingQueue):
         data: bool = False,
         bare: bool = False,
     ) -> Iterator[Item]:
-        """Items in the order in which they are or were leased: next, or longest leased, first.
+        """The selected items of the structures of a source, read in pages.
 
-        Args:
-            source: The structures.
-            selection: Which of their items; None for all.
-            limit: The maximum number of items; None for all.
-            offset: How many selected items to skip.
-            tail: Start at the other end: newest first.
-            data: Read all of the data. Otherwise, read sizes and previews if that does not reset
-                idle times.
-            bare: Read only IDs and states: no data, sizes, previews or idle times.
+        They come in the order in which they are or were leased: next, or longest leased, first;
+        from the `tail`, newest first. `offset` of them are skipped, and no more than `limit` given.
+        Sizes and previews are read if that does not reset idle times; with `data`, all of the data;
+        if `bare`, only IDs and states.
         """
         from rwq_cli.core.inspect.listing import items
 
@@ -252,11 +245,10 @@ class WorkQueue(ActingQueue):
     def result(
         self, item_id: bytes | str, *, wait: bool = False, timeout_s: float = inf
     ) -> "ResultLookup":
-        """Read the result of an ID, and the state of its item.
+        """Read the result of an ID, and the state of its item; `WrongType` for another type of key.
 
         To `wait` is to wait first, for `timeout_s` seconds, until no item has this ID, even if an
-        earlier item left a result; items that fall due meanwhile are promoted. A result key of the
-        wrong type is a `WrongType`.
+        earlier item left a result; items that fall due meanwhile are promoted.
         """
         from rwq_cli.core.items.results import result
 

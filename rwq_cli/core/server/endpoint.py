@@ -107,10 +107,8 @@ class Endpoint:
         self.shared.was_found = True
         try:
             link.set_modes()
-        except BaseException as error:
+        except BaseException:
             link.close()
-            if isinstance(error, errors.ConnectionLost):
-                error.hint = "try again in a moment"
             raise
         return link
 
@@ -126,8 +124,8 @@ class Endpoint:
             if isinstance(error, errors.AuthenticationFailed):
                 # A server may ask for a password only now.
                 self.explain(error)
-            if isinstance(error, errors.ConnectionLost) and not writes:
-                error.hint = "try again in a moment"
+            if isinstance(error, errors.ConnectionLost) and writes:
+                error.hint = "check what was done before you repeat it"
             raise
         else:
             link.release()

@@ -36,31 +36,18 @@ _AUTHENTICATION = _Meaning(
     "rejected the password, or requires one",
     "give it in RWQ_PASSWORD or with --password-file",
 )
-_NO_PASSWORD = _Meaning(
-    errors.AuthenticationFailed,
-    "wants no password, and one was given",
-    "leave out the password of the URL, RWQ_PASSWORD or --password-file",
-)
 _PERMISSION = _Meaning(
     errors.PermissionDenied,
     "denied permission",
     "ask for an ACL rule that allows this command on the queue's keys",
 )
-_UNDECLARED = _Meaning(
-    errors.ServerError,
-    "lets scripts use only keys that are named to it",
-    "allow others, such as by Dragonfly's --default_lua_flags=allow-undeclared-keys; "
-    "docs/servers.md says which servers can be used",
-)
-_PROTECTED = _PERMISSION._replace(hint="set a password on it, or turn its protected mode off")
 _MOVING = _Meaning(errors.Unavailable, "is moving this queue to another node of its cluster", _SOON)
 _READ_ONLY = _Meaning(errors.ReadOnly, "does not accept writes", "point -u at the primary")
-_REFUSED = _Meaning(errors.ServerError, "refused", None)
 _MEANINGS = {
     "NOAUTH": _AUTHENTICATION,
     "WRONGPASS": _AUTHENTICATION,
     "NOPERM": _PERMISSION,
-    "DENIED": _PROTECTED,
+    "DENIED": _PERMISSION._replace(hint="set a password on it, or turn its protected mode off"),
     "LOADING": _Meaning(errors.Loading, "is still loading its data", _SOON),
     "BUSY": _Meaning(
         errors.Busy, "is busy with a script", "wait, or end that script with SCRIPT KILL"
@@ -93,13 +80,24 @@ _MEANINGS = {
 _TEXTS = {
     # An unauthenticated client may send only short commands.
     "Protocol error: unauthenticated": _AUTHENTICATION,
-    "AUTH <password> called without any": _NO_PASSWORD,
-    "Client sent AUTH, but no password": _NO_PASSWORD,
+    **dict.fromkeys(
+        ("AUTH <password> called without any", "Client sent AUTH, but no password"),
+        _Meaning(
+            errors.AuthenticationFailed,
+            "wants no password, and one was given",
+            "leave out the password of the URL, RWQ_PASSWORD or --password-file",
+        ),
+    ),
     # A command that is denied inside a script, by Redis up to 7.0 and by later servers.
     "The user executing the script can't ": _PERMISSION,
     "ACL failure in script: ": _PERMISSION,
     # By Dragonfly.
-    "script tried accessing undeclared": _UNDECLARED,
+    "script tried accessing undeclared": _Meaning(
+        errors.ServerError,
+        "lets scripts use only keys that are named to it",
+        "allow others, such as by Dragonfly's --default_lua_flags=allow-undeclared-keys; "
+        "docs/servers.md says which servers can be used",
+    ),
 }
 
 # redis-py strips the code from the reply for these. Newer versions keep it in `status_code`.
@@ -132,7 +130,6 @@ class _Reply(NamedTuple):
 
 
 def _split(text: str) -> _Reply:
-    """Split a whole reply after its code."""
     first, _, rest = text.partition(" ")
     return _Reply(first, rest) if first in _CODES else _Reply("ERR", text.removeprefix("ERR "))
 
@@ -182,7 +179,7 @@ def translate(
             f"{server} failed in rwq's script {file}, line {line}: {whole}",
             "this is a bug in rwq: please report it",
         )
-    kind, verb, hint = meaning or _REFUSED
+    kind, verb, hint = meaning or _Meaning(errors.ServerError, "refused", None)
     made = kind(f"{server} {verb}: {whole}", hint)
     made.refusal = code
     return made
@@ -225,7 +222,7 @@ def lost(error: Exception, server: str, timeout_s: float, pool: Any = None) -> e
     message = f"lost the connection to {server}: {reason}"
     if times_out:
         message = f"{server} did not answer within {timeout_s:.3g} s"
-    failure = errors.ConnectionLost(message, "check what was done before you repeat it")
+    failure = errors.ConnectionLost(message, "try again in a moment")
     failure.refusal = "timeout" if times_out else "lost"
     return failure
 
