@@ -1,10 +1,18 @@
 """What is done to items: by their IDs, as methods of `WorkQueue`; by who has leased them."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S
-from rwq_cli.core.handle import Queue, each_id, to_bytes
+from rwq_cli.core.handle import Lazy, Queue, each_id, to_bytes
 from rwq_cli.core.model import Item, Outcome, Outcomes, State, Status
+
+if TYPE_CHECKING:
+    from rwq_cli.core.items import complete, move, purge, schedule, set_data
+    from rwq_cli.core.state import probe
+else:
+    complete, move, purge = map(Lazy, ("items.complete", "items.move", "items.purge"))
+    schedule, set_data, probe = map(Lazy, ("items.schedule", "items.set_data", "state.probe"))
 
 
 class ActingQueue(Queue):
@@ -44,10 +52,8 @@ class ActingQueue(Queue):
         result_ttl_s: float = RESULT_TTL_S,
     ) -> Outcomes:
         """Complete a stream of items; see `complete`."""
-        from rwq_cli.core.items.complete import ResultOptions, complete
-
-        options = None if result is None else ResultOptions(result, ttl_s=result_ttl_s)
-        return complete(self, each_id(ids), owner=owner, result_options=options)
+        options = None if result is None else complete.ResultOptions(result, ttl_s=result_ttl_s)
+        return complete.complete(self, each_id(ids), owner=owner, result_options=options)
 
     def touch(
         self, *ids: bytes | str, for_s: float = LEASE_S, owner: bytes | None = None
@@ -62,9 +68,7 @@ class ActingQueue(Queue):
         self, ids: Iterable[bytes | str], *, for_s: float = LEASE_S, owner: bytes | None = None
     ) -> Outcomes:
         """Extend the leases of a stream of items; see `touch`."""
-        from rwq_cli.core.items.schedule import touch
-
-        return touch(self, each_id(ids), lease_s=for_s, owner=owner)
+        return schedule.touch(self, each_id(ids), lease_s=for_s, owner=owner)
 
     def release(
         self,
@@ -93,10 +97,10 @@ class ActingQueue(Queue):
         grace_s: float = GRACE_S,
     ) -> Outcomes:
         """Return a stream of items to the queue; see `release`."""
-        from rwq_cli.core.items.schedule import release
-
         given = each_id(ids)
-        return release(self, given, force=force, front=front, delay_s=delay_s, grace_s=grace_s)
+        return schedule.release(
+            self, given, force=force, front=front, delay_s=delay_s, grace_s=grace_s
+        )
 
     def bury(
         self,
@@ -122,9 +126,7 @@ class ActingQueue(Queue):
         grace_s: float = GRACE_S,
     ) -> Outcomes:
         """Bury a stream of items; see `bury`."""
-        from rwq_cli.core.items.schedule import bury
-
-        return bury(self, each_id(ids), reason=reason, force=force, grace_s=grace_s)
+        return schedule.bury(self, each_id(ids), reason=reason, force=force, grace_s=grace_s)
 
     def kick(self, *ids: bytes | str) -> list[Outcome]:
         """Push buried items onto the end of the main list, and reset their counts of returns.
@@ -136,9 +138,7 @@ class ActingQueue(Queue):
 
     def kick_many(self, ids: Iterable[bytes | str]) -> Outcomes:
         """Return a stream of buried items to the queue; see `kick`."""
-        from rwq_cli.core.items.schedule import kick
-
-        return kick(self, each_id(ids))
+        return schedule.kick(self, each_id(ids))
 
     def remove(self, *ids: bytes | str) -> list[Outcome]:
         """Remove items with every trace of them, whoever has leased them: `REMOVED`."""
@@ -146,9 +146,7 @@ class ActingQueue(Queue):
 
     def remove_many(self, ids: Iterable[bytes | str]) -> Outcomes:
         """Remove a stream of items; see `remove`."""
-        from rwq_cli.core.items.complete import remove
-
-        return remove(self, each_id(ids), None)
+        return complete.remove(self, each_id(ids), None)
 
     def move(
         self,
@@ -174,10 +172,8 @@ class ActingQueue(Queue):
         grace_s: float = GRACE_S,
     ) -> Outcomes:
         """Move a stream of items to another queue; see `move`."""
-        from rwq_cli.core.items.move import move
-
         other = to if isinstance(to, Queue) else to_bytes(to)
-        return move(self, each_id(ids), other, None, force=force, grace_s=grace_s)
+        return move.move(self, each_id(ids), other, None, force=force, grace_s=grace_s)
 
     def edit_many(self, edits: Iterable[tuple[bytes | str, bytes, bytes]]) -> Outcomes:
         """Replace the data of items that is still what was read; place, lease and state stay.
@@ -185,14 +181,11 @@ class ActingQueue(Queue):
         `edits` gives for each item its ID, the data that was read, and the new data. For each ID
         `SET`, `UNCHANGED` if both are equal, or `CHANGED` if the data is no longer what was read.
         """
-        from rwq_cli.core.items.set_data import edit_items
-        from rwq_cli.core.state.probe import ItemSnapshot
-
         read = (
-            (ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)
+            (probe.ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)
             for item_id, before, after in edits
         )
-        return edit_items(self, read)
+        return set_data.edit_items(self, read)
 
     def purge(self, *, grace_s: float = GRACE_S) -> int:
         """Remove all items that are in the queue now, and every key that belongs to no item.
@@ -201,9 +194,7 @@ class ActingQueue(Queue):
         twice, `grace_s` seconds apart: they may be between two commands of their producer. Returns
         how many items were removed.
         """
-        from rwq_cli.core.items.purge import purge
-
-        batches = purge(self, None, grace_s=grace_s).batches
+        batches = purge.purge(self, None, grace_s=grace_s).batches
         return sum(batch.count(Status.REMOVED) for batch in batches)
 
 
@@ -244,19 +235,15 @@ class LeasedItem(Item):
 
         It is `DELAYED` if it is to wait for `delay_s` seconds first, which excludes the front.
         """
-        from rwq_cli.core.items.schedule import release
-
-        ids = [self.item_id]
+        queue, ids = self._queue, [self.item_id]
         return self._ended(
-            release(self._queue, ids, own_only=True, front=front, delay_s=delay_s, grace_s=0.0)
+            schedule.release(queue, ids, own_only=True, front=front, delay_s=delay_s, grace_s=0.0)
         )
 
     def bury(self, reason: bytes | str) -> Outcome:
         """Bury the item until it is kicked (`BURIED`)."""
-        from rwq_cli.core.items.schedule import bury
-
-        given, ids = to_bytes(reason), [self.item_id]
-        return self._ended(bury(self._queue, ids, reason=given, own_only=True, grace_s=0.0))
+        why, ids = to_bytes(reason), [self.item_id]
+        return self._ended(schedule.bury(self._queue, ids, reason=why, own_only=True, grace_s=0.0))
 
     def _ended(self, outcomes: Outcomes) -> Outcome:
         outcome = next(outcomes)

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -167,6 +168,19 @@ class Queue:
         """The server's clock, unix ms."""
         seconds, microseconds = self.call("TIME")
         return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+class Lazy:
+    """A module of the core that is imported when it is first used.
+
+    A command loads only the operations that it needs, which matters in shell loops.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(f"rwq_cli.core.{self._name}"), name)
 
 
 def to_bytes(text: bytes | str) -> bytes:

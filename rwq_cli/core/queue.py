@@ -1,32 +1,37 @@
-"""The work queue: a queue handle with the operations of the library as its methods.
-
-The modules of the operations are imported when a method is called, so that a command loads only
-those that it needs, which matters in shell loops.
-"""
+"""The work queue: a queue handle with the operations of the library as its methods."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from rwq_cli.core.acting import ActingQueue
+from rwq_cli.core.acting import ActingQueue, LeasedItem
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, unix_ms
 from rwq_cli.core.errors import LeaseLost, RwqError
+from rwq_cli.core.handle import Lazy
 from rwq_cli.core.model import Counts, Item, Outcomes, State, Status
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rwq_cli.core.acting import LeasedItem
+    from rwq_cli.core.inspect import counting, listing, lookup
     from rwq_cli.core.inspect.selection import Selection, Source
+    from rwq_cli.core.items import add as adding, lease as leasing, results
     from rwq_cli.core.items.add import NewItem
     from rwq_cli.core.items.results import ResultLookup
+    from rwq_cli.core.repair import clean as cleaning, doctor
     from rwq_cli.core.repair.clean import CleanAction
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code
+    from rwq_cli.core.work import control, loop, session
     from rwq_cli.core.work.control import StopToken, WorkEvent, WorkSummary
     from rwq_cli.core.work.job import Handler
     from rwq_cli.core.work.policy import RetryPolicy
+else:
+    counting, listing, lookup = map(Lazy, ("inspect.counting", "inspect.listing", "inspect.lookup"))
+    adding, leasing, results = map(Lazy, ("items.add", "items.lease", "items.results"))
+    cleaning, doctor = map(Lazy, ("repair.clean", "repair.doctor"))
+    control, loop, session = map(Lazy, ("work.control", "work.loop", "work.session"))
 
 
 class WorkQueue(ActingQueue):
@@ -64,10 +69,8 @@ class WorkQueue(ActingQueue):
             InvalidArgument: The ID is empty, or both a delay and a time are given.
             WrongType: The data key or a lease key of this ID has the wrong type.
         """
-        from rwq_cli.core.items.add import add
-
         at_ms = None if at is None else unix_ms(at)
-        return add(self, data, item_id, delay_s=delay_s, at_ms=at_ms)
+        return adding.add(self, data, item_id, delay_s=delay_s, at_ms=at_ms)
 
     def add_many(self, items: "Iterable[NewItem]", *, unique: bool = False) -> Outcomes:
         """Add a stream of items, in batches: `ADDED`, `DUPLICATE` or `WRONG_TYPE`, in order.
@@ -80,13 +83,11 @@ class WorkQueue(ActingQueue):
             ServerError: `acknowledged` is the number of items whose outcomes are known; each batch
                 in flight was added completely or not at all.
         """
-        from rwq_cli.core.items.add import add_many
-
-        return add_many(self, items, unique=unique)
+        return adding.add_many(self, items, unique=unique)
 
     # Leasing.
 
-    def lease(self, *, for_s: float = LEASE_S, wait_s: float = 0.0) -> "LeasedItem | None":
+    def lease(self, *, for_s: float = LEASE_S, wait_s: float = 0.0) -> LeasedItem | None:
         """Lease the next item, with its data, for `for_s` seconds; None if there is none.
 
         An item is waited for `wait_s` seconds; with infinity, until there is one.
@@ -100,18 +101,13 @@ class WorkQueue(ActingQueue):
 
     def lease_many(
         self, count: int, *, for_s: float = LEASE_S, wait_s: float = 0.0
-    ) -> "Iterator[LeasedItem]":
+    ) -> Iterator[LeasedItem]:
         """Lease up to this many items, waiting only for the first; see `lease`."""
-        from rwq_cli.core.acting import LeasedItem
-        from rwq_cli.core.items.lease import lease_from
-
-        items = lease_from([self], count, lease_s=for_s, wait_s=wait_s)
+        items = leasing.lease_from([self], count, lease_s=for_s, wait_s=wait_s)
         return (LeasedItem.of(item, self) for item in items)
 
     @contextmanager
-    def leased(
-        self, *, for_s: float = LEASE_S, wait_s: float = 0.0
-    ) -> "Iterator[LeasedItem | None]":
+    def leased(self, *, for_s: float = LEASE_S, wait_s: float = 0.0) -> Iterator[LeasedItem | None]:
         """Lease the next item, or None, for a block: `with queue.leased(for_s=60) as item`.
 
         At the end of the block the item is completed, unless the block has completed, released or
@@ -186,37 +182,27 @@ class WorkQueue(ActingQueue):
             ServerError: The server refused a call, was never reached, or was gone for too long. A
                 clean returns items that are still leased when their leases have ended.
         """
-        from rwq_cli.core.work.control import StopConditions
-        from rwq_cli.core.work.loop import Worker
-        from rwq_cli.core.work.session import WorkSession
-
         queues = (self, *more_queues)
-        with WorkSession(
+        with session.WorkSession(
             queues, lease_s=for_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
-        ) as session:
+        ) as opened:
             limits = (drain, max_items, max_failures, idle_s, reconnect_s)
-            conditions = StopConditions(session, *limits)
-            return Worker(conditions, handler, concurrency, batch, stop, on_event).run()
+            conditions = control.StopConditions(opened, *limits)
+            return loop.Worker(conditions, handler, concurrency, batch, stop, on_event).run()
 
     # Looking.
 
     def lengths(self) -> Counts:
         """The lengths of the queue's structures at one instant; everything else is None."""
-        from rwq_cli.core.inspect.counting import lengths
-
-        return lengths(self)
+        return counting.lengths(self)
 
     def counts(self, *, deep: bool = False) -> Counts:
         """Counts by state; if `deep`, also of the states that need a walk over the whole queue."""
-        from rwq_cli.core.inspect.counting import counts
-
-        return counts(self, deep=deep)
+        return counting.counts(self, deep=deep)
 
     def state(self, item_id: bytes | str) -> State:
         """The state of one ID."""
-        from rwq_cli.core.inspect.lookup import state
-
-        return state(self, item_id)
+        return lookup.state(self, item_id)
 
     def items(
         self,
@@ -236,9 +222,7 @@ class WorkQueue(ActingQueue):
         Sizes and previews are read if that does not reset idle times; with `data`, all of the data;
         if `bare`, only IDs and states.
         """
-        from rwq_cli.core.inspect.listing import items
-
-        return items(
+        return listing.items(
             self, source, selection, limit=limit, offset=offset, tail=tail, data=data, bare=bare
         )
 
@@ -250,9 +234,7 @@ class WorkQueue(ActingQueue):
         To `wait` is to wait first, for `timeout_s` seconds, until no item has this ID, even if an
         earlier item left a result; items that fall due meanwhile are promoted.
         """
-        from rwq_cli.core.items.results import result
-
-        return result(self, item_id, wait=wait, timeout_s=timeout_s)
+        return results.result(self, item_id, wait=wait, timeout_s=timeout_s)
 
     # Repairing.
 
@@ -278,9 +260,7 @@ class WorkQueue(ActingQueue):
         return self._clean(deep=True, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run)
 
     def _clean(self, **options: Any) -> "list[CleanAction]":
-        from rwq_cli.core.repair.clean import clean
-
-        return [action for batch in clean(self, **options) for action in batch]
+        return [action for batch in cleaning.clean(self, **options) for action in batch]
 
     def diagnose(
         self,
@@ -295,6 +275,4 @@ class WorkQueue(ActingQueue):
         If the first look saw one, a second follows `grace_s` seconds later. A `dry_run` changes
         nothing, and reports what would be done.
         """
-        from rwq_cli.core.repair.doctor import diagnose
-
-        return diagnose(self, codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run)
+        return doctor.diagnose(self, codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run)
