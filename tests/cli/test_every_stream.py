@@ -167,14 +167,14 @@ def test_a_stopped_export_is_whole(rwq: Rwq, foreign: Foreign) -> None:
 
 
 def test_an_undo_file_without_room_says_what_was_removed(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(*(b"%05d" % number for number in range(18_000)))
+    foreign.waiting(*(b"%05d" % number for number in range(40_000)))
     # In units of 1,024 bytes: for some of the batches, and not for all.
-    result = rwq.shell("ulimit -f 2700; rwq rm --all --yes")
+    result = rwq.shell("ulimit -f 5000; rwq rm --all --yes")
     left = foreign.raw.llen("jobs:queue")
     assert (result.code, result.text) == (3, "")
-    assert 0 < left < 18_000
+    assert 0 < left < 40_000
     done = result.notes.splitlines()[0]
-    assert done.startswith(f"removed {18_000 - left:,}; undo file ")
+    assert done.startswith(f"removed {40_000 - left:,}; undo file ")
     assert done.endswith("rwq undo puts them back")
     assert "file too large; nothing is removed or changed before it is written: make room" in (
         result.notes
