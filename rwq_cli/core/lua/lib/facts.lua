@@ -12,37 +12,23 @@ local function lease_keys(ids)
   return made
 end
 
--- The values of the lease keys, in the order of `lease_keys`: false or nil for none, true for a key of the wrong
--- type; and the keys.
+-- The values of the lease keys, in the order of `lease_keys`: false or nil for none, true for a key of the wrong type;
+-- the keys; and a table of the IDs that have a key of the wrong type.
 local function lease_values(ids)
-  local keys = lease_keys(ids)
+  local keys, wrong = lease_keys(ids), {}
   local count = for_all('EXISTS', nil, keys)
-  if count == 0 then
-    return {}, keys
-  end
-  local values = redis.call('MGET', unpack(keys))
-  for i = 1, #keys do
-    if values[i] then
-      count = count - 1
-    end
+  local values = count > 0 and redis.call('MGET', unpack(keys)) or {}
+  for i = 1, #values do
+    count = count - (values[i] and 1 or 0)
   end
   -- MGET returns nil for a key of the wrong type, which counts as a lease.
-  if count ~= 0 then
-    for i, key in ipairs(keys) do
-      local value = read_string('GET', key)
-      values[i] = value == nil or value
-    end
+  for i, key in ipairs(count ~= 0 and keys or {}) do
+    local value = read_string('GET', key)
+    values[i] = value == nil or value
+    local id = ids[math.ceil(i / 2)]
+    wrong[id] = wrong[id] or value == nil
   end
-  return values, keys
-end
-
--- The IDs, as keys, of which a lease key has the wrong type.
-local function wrong_leases(ids, values)
-  local found = {}
-  for i, id in ipairs(next(values) and ids or {}) do
-    found[id] = values[2 * i - 1] == true or values[2 * i] == true or nil
-  end
-  return found
+  return values, keys, wrong
 end
 
 -- The scores of IDs in a zset, in order, as the server prints them, or false; none for an empty zset.
@@ -55,8 +41,7 @@ local function counts_of(ids)
   return present[returns] and #ids > 0 and redis.call('HMGET', returns, unpack(ids)) or {}
 end
 
--- When rwq pushed an item, unix ms, as its settling lease tells; nil without one. The same as in
--- `core/state/rules.py`.
+-- When rwq pushed an item, unix ms, as its settling lease tells; nil without one.
 local function pushed_ms(facts)
   local value = guard_of(facts, 'settling')
   return value and tonumber(string.match(value, '%d+$'))
@@ -102,10 +87,9 @@ local function delete_entries(ids, ...)
   end
 end
 
--- Delete all entries of items, except those in main and processing. The caller deletes their leases.
---
--- Each ID costs a scan of `cleaning`. If a 0.1 cleaner left a long list, the entries stay there: workers ignore entries
--- without data, and the next clean removes them page by page.
+-- Delete all entries of items, except those in main and processing. Each ID costs a scan of `cleaning`. If a 0.1 cleaner
+-- left a long list, the entries stay there: workers ignore entries without data, and the next clean removes them page
+-- by page.
 local function forget_entries(ids)
   delete_entries(ids, delayed, buried, returns)
   if present[cleaning] and #ids * redis.call('LLEN', cleaning) <= SCAN_BUDGET_ENTRIES then

@@ -1,14 +1,12 @@
--- The effective lease and the state of an ID: pure functions of facts, the same as those of
--- `core/state/rules.py`. A test compares them over every combination of facts.
+-- The effective lease and the state of an ID: pure functions of facts, the same as those of `core/state/rules.py`. A test
+-- compares them over every combination of facts.
 --
 -- The facts about an ID are a table:
---   data        the type of the data key: 'string', 'none', or a wrong type
---   main        how often the ID is in the main list
---   processing  how often it is in the processing list
---   new, old    the values of the two lease keys: false or nil for none, true for a key of the wrong type
---   left        a table of the ms left of 'new' and 'old', -1 for no expiry; nil to read them
---   due_ms      its score in Q:delayed, or nil
---   buried_ms   its score in Q:buried, or nil
+--   data              the type of the data key: 'string', 'none', or a wrong type
+--   main, processing  how often the ID is in these lists
+--   new, old          the values of the two lease keys: false or nil for none, true for a key of the wrong type
+--   left              a table of the ms left of 'new' and 'old', -1 for no expiry; nil to read them
+--   due_ms, buried_ms its scores in Q:delayed and Q:buried, or nil
 
 -- 'delayed', 'buried' or 'settling' for the value of a guard; else nil. Cached, because the same values are checked
 -- several times for one ID.
@@ -21,8 +19,8 @@ local function guard_kind(value)
   return known_kinds[value] or nil
 end
 
--- The precedence of a lease: one whose holder cannot be read before a session's, and that before a guard.
--- A settling lease does not count.
+-- The precedence of a lease: one whose holder cannot be read before a session's, and that before a guard. A settling lease
+-- does not count.
 local function lease_rank(value)
   if not value then
     return 0
@@ -112,7 +110,7 @@ local function is_guarded(facts)
     and (kind == 'buried' and facts.buried_ms ~= nil or kind == 'delayed' and facts.due_ms ~= nil)
 end
 
--- 'held' if the effective lease has no expiry, else the other state.
+-- 'held' if the effective lease has no expiry.
 local function leased_or_held(facts, otherwise)
   return effective_left_ms(facts) == -1 and 'held' or otherwise
 end

@@ -17,9 +17,8 @@ for at = 1, #keys_and_data, 2 do
   ids[(at + 1) / 2] = id
   keys_and_data[at] = item_prefix .. id
 end
-local leases = known == 'random' and {} or lease_values(ids)
--- A worker would overwrite such a key.
-local has_wrong_lease = wrong_leases(ids, leases)
+-- A worker would overwrite a key of the wrong type.
+local leases, _, has_wrong_lease = lease_values(known == 'random' and {} or ids)
 
 -- Items with the same due time keep the order in which they were added: each score is a thousandth of a millisecond
 -- above the previous one. This finds a free score from `at_ms` on, whole unix ms, after those of earlier items: it is

@@ -13,12 +13,10 @@
 -- arg result  the data of the results, bytes
 -- rest words  the IDs, each once
 -- Returns the outcomes of `outcome_reply`: completed or removed, missing, not-owner, changed, wrong-type, elsewhere.
-local ids, is_owner, first = ids_in(words), {}, 1
-while first <= #owners do
-  local colon = string.find(owners, ':', first, true)
-  local last = colon + tonumber(string.sub(owners, first, colon - 1))
-  is_owner[string.sub(owners, colon + 1, last)] = true
-  first = last + 1
+local ids, is_owner, left = ids_in(words), {}, owners
+while left ~= '' do
+  local length, bytes = string.match(left, '^(%d+):(.*)$')
+  is_owner[string.sub(bytes, 1, length)], left = true, string.sub(bytes, length + 1)
 end
 -- Rarely, an earlier item with this ID has left a result, or something else has the key of one that is to be kept. A
 -- user who may not read results can still complete items without keeping any, as if there were none.
@@ -28,9 +26,9 @@ local refusal = not dry_run and (has_results or keep_ms ~= '') and denied(NEEDS.
 if refusal then
   return refusal
 end
+local KEPT = { none = true, result = true }
 local function cannot_keep(id)
-  local kind = has_results and keep_ms ~= '' and result_kind(result_prefix .. id) or 'none'
-  return kind ~= 'none' and kind ~= 'result'
+  return has_results and keep_ms ~= '' and not KEPT[result_kind(result_prefix .. id)]
 end
 
 return act(ids, function(id, found, now_ms)
@@ -54,12 +52,8 @@ end, function(groups, facts, now_ms)
   for _, id in ipairs(keep_ms ~= '' and completed or {}) do
     local key, holder = result_prefix .. id, holders[id]
     redis.call('HSET', key, 'status', status, 'completed_ms', whole_ms(now_ms))
-    if has_result then
-      redis.call('HSET', key, 'result', result)
-    end
-    if holder and holder ~= '' then
-      redis.call('HSET', key, 'holder', holder)
-    end
+    for_all('HSET', key, has_result and { 'result', result } or {})
+    for_all('HSET', key, holder and holder ~= '' and { 'holder', holder } or {})
     redis.call('PEXPIRE', key, keep_ms)
   end
 end)

@@ -20,7 +20,7 @@ local session, state = session_of(found), found.data == 'none' and 'gone' or sta
 if state == 'gone' or state == 'wrong-type' then
   return { 0, state, -1, '', -2, '', '' }
 elseif session and (found.processing > 0 or found.main == 0) then
-  -- What matters is who holds it, even if it is also delayed or duplicated.
+  -- Even if it is also delayed or duplicated.
   state = leased_or_held(found, found.processing > 0 and 'leased' or 'unlisted')
   return { 0, state, -1, session, effective_left_ms(found), '', '' }
 elseif state == 'abandoned' or state == 'orphaned' or is_copy(found) then

@@ -10,12 +10,9 @@
 -- its due time and its time of burial, unix ms, or '', its count of returns, or false; its places in these lists
 -- counted from the left end, joined by spaces; and its digest, or ''. If the places would exceed the limit, only
 -- { lengths }. Without places, only the facts; and without digests, nothing in their place.
-local lists, lengths, length, facts_only = { main, processing, cleaning }, {}, 0, not scan_max
-for i, list in ipairs(lists) do
-  lengths[i] = redis.call('LLEN', list)
-  length = length + lengths[i]
-end
-if not facts_only and #ids * length > scan_max then
+local lists, facts_only = { main, processing, cleaning }, not scan_max
+local lengths = { redis.call('LLEN', main), redis.call('LLEN', processing), redis.call('LLEN', cleaning) }
+if not facts_only and #ids * (lengths[1] + lengths[2] + lengths[3]) > scan_max then
   return { lengths }
 end
 local reply, counts = { whole_ms(clock_ms()) }, counts_of(ids)
@@ -30,12 +27,9 @@ for i, id in ipairs(ids) do
     local places = lengths[at] > 0 and redis.call('LPOS', list, id, 'COUNT', 0) or {}
     reply[#reply + 1] = table.concat(places, ' ')
   end
-  local digest
-  if digests_too and found.data == 'string' and not session_of(found) and not is_guarded(found) then
-    digest = select(2, digest_of(id))
-  end
   if digests_too or not facts_only then
-    reply[#reply + 1] = digest or ''
+    local is_free = digests_too and found.data == 'string' and not session_of(found) and not is_guarded(found)
+    reply[#reply + 1] = is_free and select(2, digest_of(id)) or ''
   end
 end
 return facts_only and reply or { lengths, reply }

@@ -7,10 +7,8 @@
 -- rest ids  whose entries looked stale
 -- Returns the IDs whose entry was removed. Entries of delayed, buried and returns are removed only if the item has no
 -- data. Entries of cleaning are removed even if it has: the caller saw the item in another structure.
-local key, lookup, removal = unpack(({
-  cleaning = { cleaning, 'LPOS', 'LREM' }, returns = { returns, 'HEXISTS', 'HDEL' },
-  delayed = { delayed, 'ZSCORE', 'ZREM' }, buried = { buried, 'ZSCORE', 'ZREM' },
-})[which])
+local key = ({ cleaning = cleaning, delayed = delayed, buried = buried, returns = returns })[which]
+local lookup = ({ cleaning = 'LPOS', returns = 'HEXISTS' })[which] or 'ZSCORE'
 local pruned = {}
 if sample > 0 then
   ids = present[returns] and redis.call('HRANDFIELD', returns, sample) or {}
@@ -28,7 +26,7 @@ elseif which == 'cleaning' then
     redis.call('LREM', cleaning, 0, id)
   end
 else
-  for_all(removal, key, pruned)
+  delete_entries(pruned, key)
   -- A leftover guard would keep cleaners away from a new item with this ID.
   delete_guards(which ~= 'returns' and pruned or {})
 end

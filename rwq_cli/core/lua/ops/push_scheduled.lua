@@ -8,9 +8,11 @@
 -- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing, changed, not-owner,
 -- wrong-type, moving. Of delayed: promoted, skipped, and pruned for an entry that is stale, that a burial supersedes,
--- or whose item a session has leased. A stale entry, whose item has no data or is in a list, is removed together with
--- its guards.
-local stale = {}
+-- or whose item a session has leased. A stale entry, whose item has no data or is in a list, goes with its guards.
+local zset, done, stale = buried, 'kicked', {}
+if which == 'delayed' then
+  zset, done = delayed, 'promoted'
+end
 
 local function promotion_of(id, found, now_ms)
   local session = session_of(found)
@@ -18,8 +20,8 @@ local function promotion_of(id, found, now_ms)
     return 'elsewhere'
   elseif not found.due_ms or found.due_ms > now_ms then
     return 'skipped'
+  -- What is in no list, but leased, is promoted when that lease has ended.
   elseif found.data ~= 'none' and (has_wrong_type(found) or session and found.main + found.processing == 0) then
-    -- The latter is promoted when that lease has ended.
     return 'skipped'
   end
   found.state = state_of(found, now_ms)
@@ -48,10 +50,6 @@ local function kick_of(id, found, now_ms)
 end
 
 return act(ids_in(words), which == 'delayed' and promotion_of or kick_of, function(groups, facts)
-  local zset, done = buried, 'kicked'
-  if which == 'delayed' then
-    zset, done = delayed, 'promoted'
-  end
   local pushed = groups[done]
   settle(lease_keys(pushed), done)
   remove_entries(pushed)

@@ -14,17 +14,15 @@
 -- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, delayed, buried, already-buried, not-owner,
 -- missing, changed, moving, in-transit, wrong-type, elsewhere.
-local DONE = { main = 'released', front = 'released', delayed = 'delayed', buried = 'buried' }
+local done = (to == 'main' or to == 'front') and 'released' or to
 
 local function status_of(id, found, now_ms)
-  local refusal = refusal_of(id, found, now_ms)
-  if refusal then
-    return refusal
-  end
-  local other = other_session_of(found, own_holder)
+  local refusal, other = refusal_of(id, found, now_ms), other_session_of(found, own_holder)
   -- For `outcome_reply`.
   found.other_session = other or nil
-  if own_only and (other or session_of(found) ~= own_holder) then
+  if refusal then
+    return refusal
+  elseif own_only and (other or session_of(found) ~= own_holder) then
     return 'not-owner'
   elseif to == 'main' and found.main > 0 then
     return 'already-waiting'
@@ -34,27 +32,23 @@ local function status_of(id, found, now_ms)
     return 'moving'
   elseif is_first_look and needs_second_look(found, now_ms) then
     return 'in-transit'
-  elseif is_taken_away(found) then
-    return 'elsewhere'
   end
-  return to == 'buried' and state_of(found, now_ms) == 'buried' and 'already-buried' or DONE[to]
+  return is_taken_away(found) and 'elsewhere'
+    or to == 'buried' and state_of(found, now_ms) == 'buried' and 'already-buried' or done
 end
 
 return act(ids_in(words), status_of, function(groups, facts, now_ms)
-  local moved, already_buried, scores = groups[DONE[to]], groups['already-buried'], {}
+  local moved, already_buried, scores = groups[done], groups['already-buried'], {}
   -- The leases first, because a server that is out of memory refuses them.
-  if DONE[to] == 'released' then
-    settle(lease_keys(moved), 'released')
-  else
-    for i, id in ipairs(moved) do
-      local at_ms = now_ms + (delay_ms or 0) + i / 1000
-      if to == 'delayed' then
-        set_lease(id, delayed_guard(at_ms, now_ms))
-      else
-        set_lease(id, GUARDS.buried .. reason)
-      end
-      scores[2 * i - 1], scores[2 * i] = as_ms(at_ms), id
+  settle(lease_keys(done == 'released' and moved or {}), 'released')
+  for i, id in ipairs(done ~= 'released' and moved or {}) do
+    local at_ms = now_ms + (delay_ms or 0) + i / 1000
+    if to == 'delayed' then
+      set_lease(id, delayed_guard(at_ms, now_ms))
+    else
+      set_lease(id, GUARDS.buried .. reason)
     end
+    scores[2 * i - 1], scores[2 * i] = as_ms(at_ms), id
   end
   if counts_attempt then
     count_returns(moved, returns_of(moved))
@@ -66,9 +60,6 @@ return act(ids_in(words), status_of, function(groups, facts, now_ms)
   for_all('ZREM', delayed, present[delayed] and already_buried or {})
   remove_entries(joined(moved, already_buried))
   delete_entries(moved, delayed, buried)
-  if DONE[to] == 'released' then
-    push(moved, to == 'front')
-  else
-    for_all('ZADD', to == 'delayed' and delayed or buried, scores)
-  end
+  for_all('ZADD', to == 'delayed' and delayed or buried, scores)
+  push(done == 'released' and moved or {}, to == 'front')
 end)

@@ -21,8 +21,8 @@ for at = 1, #args, FIELDS do
   lines[#lines + 1], ids[#ids + 1] = args[at], args[at + 1]
   replaceable[#replaceable + 1] = #args[at + 9] == 40 and args[at + 1] or nil
 end
-local leases = lease_values(ids)
-local has_wrong_lease, facts = wrong_leases(ids, leases), read_facts(replaceable)
+local leases, _, has_wrong_lease = lease_values(ids)
+local facts = read_facts(replaceable)
 if #replaceable > 0 then
   locate(replaceable, facts)
 end

@@ -16,33 +16,30 @@ for at = 1, #args, FIELDS do
 end
 local marked = read_marks(lines)
 for i, id in ipairs(ids) do
-  local kind, replaceable = result_kind(result_prefix .. id), args[FIELDS * i]
+  local key, kind = result_prefix .. id, result_kind(result_prefix .. id)
+  local left_ms, status, completed_ms, held, holder, given, result, replaceable = unpack(args, FIELDS * i - 7, FIELDS * i)
   local may_replace = replaces and (replaceable == ''
-    or kind == 'result' and redis.call('HGET', result_prefix .. id, 'completed_ms') == replaceable)
-  local status = marked[lines[i]] and 'imported-before' or kind == 'none' and 'imported'
+    or kind == 'result' and redis.call('HGET', key, 'completed_ms') == replaceable)
+  local outcome = marked[lines[i]] and 'imported-before' or kind == 'none' and 'imported'
     or kind ~= 'result' and 'wrong-type' or may_replace and 'replaced' or 'already-there'
-  statuses[id] = status
-  done[#done + 1] = status ~= 'imported-before' and status ~= 'wrong-type' and lines[i] or nil
-end
--- The first write is one that a server that is out of memory refuses.
-mark_lines(dry_run and {} or done)
-for i, id in ipairs(dry_run and {} or ids) do
-  local key, is_new = result_prefix .. id, statuses[id] == 'imported'
-  if is_new or statuses[id] == 'replaced' then
-    local left_ms, status, completed_ms, held, holder, given, result = unpack(args, FIELDS * i - 7, FIELDS * i - 1)
+  statuses[id] = outcome
+  done[#done + 1] = outcome ~= 'imported-before' and outcome ~= 'wrong-type' and lines[i] or nil
+  if not dry_run and (outcome == 'imported' or outcome == 'replaced') then
+    -- The first write is one that a server that is out of memory refuses.
     redis.call('HSET', key, 'status', status, 'completed_ms', completed_ms)
     for name, value in pairs({ holder = held == '1' and holder, result = given == '1' and result }) do
       if value then
         redis.call('HSET', key, name, value)
-      elseif not is_new then
+      elseif outcome == 'replaced' then
         redis.call('HDEL', key, name)
       end
     end
     if left_ms ~= '-1' then
       redis.call('PEXPIRE', key, left_ms)
-    elseif not is_new then
+    elseif outcome == 'replaced' then
       redis.call('PERSIST', key)
     end
   end
 end
+mark_lines(dry_run and {} or done)
 return outcome_reply(ids, statuses)

@@ -15,22 +15,15 @@ end
 locate(ids, facts)
 
 local in_main = last_entries(main)
-local function place_of(id)
-  local found = facts[id]
-  if not found.main then
-    return 'elsewhere'
-  elseif found.main > 0 then
-    return length - 1 - in_main[id]
-  end
-  return found.processing > 0 and 'processing' or 'none'
+local function place_of(id, found)
+  return not found.main and 'elsewhere' or found.main > 0 and length - 1 - in_main[id]
+    or found.processing > 0 and 'processing' or 'none'
 end
 
-local leases = lease_values(ids)
-local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
-local counts = counts_of(ids)
+local leases, due, burials, counts = lease_values(ids), scores_of(delayed, ids), scores_of(buried, ids), counts_of(ids)
 local reply, at, bytes = { whole_ms(clock_ms()), length }, 2, 0
--- Written into the reply directly, and one table for the leases of all items: a table or a closure for each
--- item would cost as much as reading it.
+-- Written into the reply directly, and one table for the leases of all items: a table for each would cost as much as
+-- reading it.
 local found = {}
 for i = 1, #ids do
   if bytes >= bytes_max then
@@ -44,7 +37,7 @@ for i = 1, #ids do
   reply[at + 2] = data or ''
   reply[at + 3], reply[at + 4] = text_of(found.new), left_of(found, 'new')
   reply[at + 5], reply[at + 6] = text_of(found.old), left_of(found, 'old')
-  reply[at + 7] = place_of(id)
+  reply[at + 7] = place_of(id, facts[id])
   reply[at + 8], reply[at + 9] = due[i] or '', burials[i] or ''
   reply[at + 10] = counts[i] or ''
   at = at + 10

@@ -5,15 +5,12 @@
 -- arg in_processing:number  how often each is in processing
 -- arg digests_too:flag  return the digests of abandoned items
 -- rest ids
--- Returns a string with a code for each ID in order, and a string with the digest of each abandoned item
--- in order. `state_codes` is made from `core/model.py`.
-local leases, now_ms, codes, digests = lease_values(ids), clock_ms(), {}, {}
-local code_of = state_codes()
-local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
+-- Returns a string with a code for each ID in order, and a string with the digest of each abandoned item in order.
+local codes, digests, code_of, now_ms = {}, {}, state_codes(), clock_ms()
+local leases, due, burials = lease_values(ids), scores_of(delayed, ids), scores_of(buried, ids)
 -- One table for all IDs: half of the time would go into a table for each.
 local facts = { main = in_main, processing = in_processing }
-for i = 1, #ids do
-  local id = ids[i]
+for i, id in ipairs(ids) do
   local digest
   facts.id, facts.new, facts.old = id, leases[2 * i - 1] or false, leases[2 * i] or false
   if digests_too and not session_of(facts) then
@@ -25,8 +22,6 @@ for i = 1, #ids do
   facts.buried_ms = burials[i] and tonumber(burials[i]) or nil
   local state = state_of(facts, now_ms)
   codes[i] = code_of[state]
-  if digest and state == 'abandoned' then
-    digests[#digests + 1] = digest
-  end
+  digests[#digests + 1] = state == 'abandoned' and digest or nil
 end
 return { table.concat(codes), table.concat(digests) }
