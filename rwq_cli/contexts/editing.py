@@ -31,8 +31,6 @@ def set_context(
     def change(_document: tomlkit.TOMLDocument, tables: Any) -> None:
         if name not in tables:
             tables[name] = tomlkit.table()
-        if not isinstance(tables[name], dict):
-            raise ContextError(f"{name} in {path} is not a table", "correct it in an editor")
         for key in unset & tables[name].keys():
             del tables[name][key]
         for key, value in values.items():
@@ -58,17 +56,16 @@ def remove_contexts(path: Path, names: list[str]) -> Contexts:
 
 def use_context(path: Path, name: str) -> Contexts:
     def change(document: tomlkit.TOMLDocument, tables: Any) -> None:
-        current, previous = document.get("current"), document.get("previous")
-        wanted = previous if name == "-" else name
+        current = document.get("current")
+        wanted = document.get("previous") if name == "-" else name
         if wanted is None:
             raise ContextError("there is no previous context", "rwq context list shows them all")
         if wanted not in tables:
             read_contexts(path).named(str(wanted))
         if wanted != current:
+            document.pop("previous", None)
             if current is not None:
                 document["previous"] = str(current)
-            elif previous is not None:
-                del document["previous"]
             document["current"] = str(wanted)
 
     return _edit(path, change)
@@ -97,12 +94,10 @@ def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument, Any], None]) -> Co
             if "contexts" not in document:
                 document["contexts"] = tomlkit.table(is_super_table=True)
             tables = document["contexts"]
-            if not isinstance(tables, dict):
-                raise ContextError(f"contexts in {path} is not a table", "write [contexts.NAME]")
             try:
                 change(document, tables)
-            except (ValueError, TOMLKitError):
-                # For example, an inline table cannot hold another table.
+            except (AttributeError, TypeError, ValueError, TOMLKitError):
+                # For example, an inline table cannot hold another table, and no number can.
                 raise ContextError(
                     f"{path} is laid out so that rwq cannot change it",
                     "write [contexts.NAME] tables",

@@ -72,17 +72,18 @@ class Context(NamedTuple):
         return self.protect is Protection.TYPE
 
 
+# What a value must be.
 _Check = tuple[Callable[[Any], bool], str]
 _TEXT: _Check = (lambda value: isinstance(value, str) and value != "", "a string in quotes")
-# The keys of a context, each with what its value must be.
-_VALUES: Mapping[str, _Check] = {
+_TABLE: _Check = (lambda value: isinstance(value, Mapping), "a table: write [contexts.NAME]")
+_CONTEXT: Mapping[str, _Check] = {
     **dict.fromkeys(("url", "queue", "password_command", "password_file"), _TEXT),
     "color": (COLOURS.__contains__, f"one of {', '.join(COLOURS)}"),
     "read_only": (lambda value: isinstance(value, bool), "true or false"),
     "protect": (tuple(Protection).__contains__, f"one of {', '.join(Protection)}"),
 }
-KEYS = tuple(_VALUES)
-_TOP_KEYS = ("current", "previous", "contexts")
+_FILE: Mapping[str, _Check] = {"current": _TEXT, "previous": _TEXT, "contexts": _TABLE}
+KEYS = tuple(_CONTEXT)
 
 
 class Contexts(NamedTuple):
@@ -172,19 +173,20 @@ def malformed(path: Path, error: Exception | str) -> ContextError:
 def parse_contexts(
     path: Path, document: Mapping[str, Any], *, is_readable_by_others: bool = False
 ) -> Contexts:
-    tables = document.get("contexts", {})
-    for key, value in document.items():
-        if key not in _TOP_KEYS:
-            raise ContextError(
-                f"{path} has an unknown key {key!r}",
-                f"known keys: {', '.join(_TOP_KEYS)}; a server is a [contexts.NAME]",
-            )
-        kind, words = (Mapping, "table") if key == "contexts" else (str, "name in quotes")
-        if not isinstance(value, kind):
-            raise ContextError(f"{key} in {path} is not a {words}", "write [contexts.NAME]")
-    by_name = {name: _context(path, name, table) for name, table in tables.items()}
+    _check_table(str(path), document, _FILE)
+    by_name = {name: _context(path, name, it) for name, it in document.get("contexts", {}).items()}
     current, previous = document.get("current"), document.get("previous")
     return Contexts(path, by_name, current, previous, is_readable_by_others)
+
+
+def _check_table(where: str, table: Mapping[str, Any], checks: Mapping[str, _Check]) -> None:
+    for key, value in table.items():
+        if key not in checks:
+            known = f"known keys: {', '.join(checks)}"
+            raise ContextError(f"{where} has an unknown key {key!r}", known)
+        is_right, words = checks[key]
+        if not is_right(value):
+            raise ContextError(f"{key} of {where} has a wrong value", f"it must be {words}")
 
 
 def check_name(name: str) -> None:
@@ -199,15 +201,8 @@ def check_name(name: str) -> None:
 def _context(path: Path, name: str, table: Any) -> Context:
     check_name(name)
     where = f"context {name} in {path}"
-    if not isinstance(table, Mapping):
-        raise ContextError(f"{where} is not a table", f"write [contexts.{name}]")
-    for key, value in table.items():
-        if key not in KEYS:
-            known = f"known keys: {', '.join(KEYS)}"
-            raise ContextError(f"{where} has an unknown key {key!r}", known)
-        is_right, words = _VALUES[key]
-        if not is_right(value):
-            raise ContextError(f"{key} of {where} has a wrong value", f"it must be {words}")
+    _check_table(str(path), {where: table}, {where: _TABLE})
+    _check_table(where, table, _CONTEXT)
     if "url" not in table:
         raise ContextError(f"{where} has no url", 'add url = "redis://host:6379/0"')
     passwords = [key for key in ("password_command", "password_file") if key in table]
