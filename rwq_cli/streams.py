@@ -22,8 +22,8 @@ _MARKS = {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
-# Without a mark: where the NUL are in each character, if all are ASCII.
-_SHAPES = {"UTF-32LE": (1, 2, 3), "UTF-32BE": (0, 1, 2), "UTF-16LE": (1,), "UTF-16BE": (0,)}
+# Without a mark, if all are ASCII: so many bytes a character, of which only this one is not NUL.
+_SHAPES = {"UTF-32LE": (4, 0), "UTF-32BE": (4, 3), "UTF-16LE": (2, 0), "UTF-16BE": (2, 1)}
 # So many bytes are looked at, if they are there, and at least so many.
 _SHAPE_BYTES, _SHAPE_BYTES_MIN = 64, 4
 _TEXT_BYTES = frozenset(b"\t\n\r" + bytes(range(0x20, 0x7F)))
@@ -96,14 +96,12 @@ def foreign_encoding(text: bytes) -> str | None:
     for mark, name in _MARKS.items():
         if text.startswith(mark):
             return name
-    for name, nul_at in _SHAPES.items():
-        width = 4 if "32" in name else 2
-        start = text[: min(_SHAPE_BYTES, len(text) // width * width)]
-        is_like_it = len(start) >= _SHAPE_BYTES_MIN and all(
-            byte == 0 if at % width in nul_at else byte in _TEXT_BYTES
-            for at, byte in enumerate(start)
-        )
-        if is_like_it:
+    for name, (width, at) in _SHAPES.items():
+        start = bytearray(text[: min(_SHAPE_BYTES, len(text) // width * width)])
+        is_long = len(start) >= _SHAPE_BYTES_MIN
+        characters = start[at::width]
+        del start[at::width]
+        if is_long and _TEXT_BYTES.issuperset(characters) and not any(start):
             return name
     return None
 

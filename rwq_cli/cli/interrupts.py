@@ -1,12 +1,9 @@
 """SIGINT and SIGTERM handling.
 
 While modules are imported, Ctrl-C ends the process (`rwq_cli.__main__` arranges that): an
-exception raised in a callback of the import system can be lost, and the command would continue.
-Once a command runs, Ctrl-C raises `KeyboardInterrupt`. While calls are outstanding, the first
-Ctrl-C only cancels the rest, so that their replies are still read.
-
-SIGTERM ends most commands at once, as Python does without a handler. It ends services as Ctrl-C
-does.
+exception raised in a callback of the import system can be lost. Once a command runs, it raises
+`KeyboardInterrupt`; while calls are outstanding, the first one only cancels the rest, so that their
+replies are still read. SIGTERM ends most commands at once, and services as Ctrl-C does.
 
 Python can run a signal handler anywhere. If it runs in a finalizer or in the callback of a weak
 reference, Python prints its exception and continues; then a timer raises it again.

@@ -34,21 +34,19 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
         with suppress(BrokenPipeError):
             environment.stdout.flush()
         return status
-    except KeyboardInterrupt as end:
-        if was_terminated():
-            return ExitStatus.OK
-        if environment.interrupted and call.manual.may_change(call.options):
-            call.end_progress()
-            environment.error(f"interrupted: {environment.interrupted}")
-        return exit_status_of(end)
-    except BrokenPipeError as end:
-        return exit_status_of(end)
     except SystemExit:
         # See `raising_on_terminate`.
         return ExitStatus.TERMINATED
-    except Exception as error:
+    except (KeyboardInterrupt, Exception) as end:
         call.end_progress()
-        return _report(error, call)
+        if isinstance(end, KeyboardInterrupt):
+            if was_terminated():
+                return ExitStatus.OK
+            if environment.interrupted and call.manual.may_change(call.options):
+                environment.error(f"interrupted: {environment.interrupted}")
+        elif not isinstance(end, BrokenPipeError):
+            return _report(end, call)
+        return exit_status_of(end)
     finally:
         call.end_progress()
 
@@ -153,14 +151,12 @@ def _acknowledged(error: ServerError) -> str | None:
     after = error.acknowledged_after
     if error.acknowledged is None or not (error.acknowledged or after or error.in_doubt):
         return None
-    done = "acknowledged: " + (
-        " and ".join(
-            f"{first + 1:,} to {first + count:,}" if count > 1 else f"{first + 1:,}"
-            for first, count in ((0, error.acknowledged), *after)
-            if count
-        )
-        or "none"
-    )
+    ranges = [
+        f"{first + 1:,} to {first + count:,}" if count > 1 else f"{first + 1:,}"
+        for first, count in ((0, error.acknowledged), *after)
+        if count
+    ]
+    done = f"acknowledged: {' and '.join(ranges) or 'none'}"
     if error.in_doubt:
         # Up to three calls are outstanding.
         doubtful = f"{error.doubtful:,} in doubt: " if error.doubtful else ""
