@@ -30,9 +30,15 @@ class Input(StrEnum):
 # The input that replaces each placeholder; `{id}` is always replaced.
 _NEEDS = {b"{file}": Input.FILE, b"{data}": Input.ARG}
 _PLACEHOLDER = re.compile(rb"\{(?:id|file|data)\}")
-_OWN = (b"RWQ_ID", b"RWQ_ID_B64", b"RWQ_ATTEMPT", b"RWQ_RETURNS", b"RWQ_LAST")
 # By its value, the processes of a command are found, and by its beginning those of a worker.
-MARK = b"RWQ_WORKER"
+_MARK = b"RWQ_WORKER"
+# A worker may run in a command of another one.
+_OWN = frozenset(
+    (
+        *(_MARK, b"RWQ_QUEUE", b"RWQ_SESSION", b"RWQ_SLOT", b"RWQ_ID", b"RWQ_ID_B64"),
+        *(b"RWQ_ATTEMPT", b"RWQ_RETURNS", b"RWQ_LAST"),
+    )
+)
 
 
 @dataclass
@@ -56,14 +62,15 @@ class Invocations:
 
     def __post_init__(self) -> None:
         self.input = self.input or Input.STDIN
-        self._worker, self._numbers = os.urandom(8).hex().encode() + b".", count(1)
         # What an entry of the environment of every command begins with, and of no other process.
-        self.mark = MARK + b"=" + self._worker
+        self.mark = b"%b=%b." % (_MARK, os.urandom(8).hex().encode())
+        self._numbers = count(1)
         made = {**self.inherited, b"RWQ_LEASE_SECONDS": b"%g" % self.lease_s}
-        # A worker may run in a command of another one.
-        self._common = {
-            name: value for name, value in made.items() if value is not None and name not in _OWN
-        }
+        self._common = [
+            b"%b=%b" % (name, value)
+            for name, value in made.items()
+            if value is not None and name not in _OWN
+        ]
 
     @property
     def planned_file(self) -> bytes:
@@ -112,24 +119,24 @@ class Invocations:
         # In one pass: the data may hold a placeholder.
         return [self.words[0], *(_PLACEHOLDER.sub(value, word) for word in self.words[1:])]
 
-    def _variables(self, job: Job) -> dict[bytes, bytes]:
+    def _variables(self, job: Job) -> list[bytes]:
         """The environment for an item, or for the batch that it begins, which names no item."""
-        made = {
-            **self._common,
-            MARK: self._worker + b"%d" % next(self._numbers),
-            b"RWQ_QUEUE": job.queue,
-            b"RWQ_SESSION": job.holder.removeprefix(self.holder_prefix),
-            b"RWQ_SLOT": b"%d" % job.slot,
-        }
+        made = [
+            b"%b%d" % (self.mark, next(self._numbers)),
+            *self._common,
+            b"RWQ_QUEUE=" + job.queue,
+            b"RWQ_SESSION=" + job.holder.removeprefix(self.holder_prefix),
+            b"RWQ_SLOT=%d" % job.slot,
+        ]
         if self.is_batch:
             return made
         if b"\0" not in job.item_id:
-            made[b"RWQ_ID"] = job.item_id
+            made.append(b"RWQ_ID=" + job.item_id)
         if b"\0" in job.item_id or not _is_text(job.item_id):
-            made[b"RWQ_ID_B64"] = b64encode(job.item_id)
-        made[b"RWQ_ATTEMPT"] = b"%d" % job.attempt
-        made[b"RWQ_RETURNS"] = b"%d" % job.returns
-        made[b"RWQ_LAST"] = b"%d" % job.is_last
+            made.append(b"RWQ_ID_B64=" + b64encode(job.item_id))
+        made.append(b"RWQ_ATTEMPT=%d" % job.attempt)
+        made.append(b"RWQ_RETURNS=%d" % job.returns)
+        made.append(b"RWQ_LAST=%d" % job.is_last)
         return made
 
 

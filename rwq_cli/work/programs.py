@@ -6,7 +6,7 @@ import resource
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -40,12 +40,13 @@ class BadArguments(Exception):
 class Invocation(NamedTuple):
     """What to run: the path of the program, its words with its own name, and what it reads.
 
-    `file` is to be removed when it has ended.
+    The first of the `variables`, each `NAME=VALUE`, is its mark, which no other command has; `file`
+    is to be removed when it has ended.
     """
 
     program: bytes
     arguments: list[bytes]
-    variables: Mapping[bytes, bytes]
+    variables: list[bytes]
     stdin: bytes | None
     file: bytes | None = None
 
@@ -119,7 +120,7 @@ def _stdin(data: bytes | None) -> int:
     return fd
 
 
-Spawner = Callable[[bytes, Sequence[bytes], Mapping[bytes, bytes], Sequence[int]], int]
+Spawner = Callable[[bytes, list[bytes], list[bytes], Sequence[int]], int]
 
 
 @cache
@@ -148,18 +149,17 @@ def _spawner() -> Spawner:
     libc.posix_spawnattr_setflags(attributes, ctypes.c_short(0x04 | 0x08 | 0x80))
 
     def words(given: list[bytes]) -> Any:
-        if any(b"\0" in each for each in given):
+        if b"\0" in b"".join(given):
             raise ValueError("embedded null byte")
         return (ctypes.c_char_p * (len(given) + 1))(*given, None)
 
     def spawn(
         program: bytes,
-        arguments: Sequence[bytes],
-        variables: Mapping[bytes, bytes],
+        arguments: list[bytes],
+        variables: list[bytes],
         descriptors: Sequence[int],
     ) -> int:
-        argv = words([*arguments])
-        env = words([b"%b=%b" % pair for pair in variables.items()])
+        argv, env = words(arguments), words(variables)
         pid, actions = ctypes.c_int(), ctypes.create_string_buffer(512)
         quick.posix_spawn_file_actions_init(actions)
         try:
@@ -177,14 +177,14 @@ def _spawner() -> Spawner:
 
 def _spawn(
     program: bytes,
-    arguments: Sequence[bytes],
-    variables: Mapping[bytes, bytes],
+    arguments: list[bytes],
+    variables: list[bytes],
     descriptors: Sequence[int],
 ) -> int:
     return os.posix_spawn(
         program,
-        [*arguments],
-        variables,
+        arguments,
+        dict(entry.split(b"=", 1) for entry in variables),
         file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(descriptors)],
         setsid=True,
         setsigmask=(),

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 from rwq_cli.core.work.job import Job
 from rwq_cli.processes import DeathWatch, processes_of
-from rwq_cli.work.invocations import MARK
 from rwq_cli.work.programs import Invocation, start
 
 # What a result holds at most.
@@ -24,6 +23,8 @@ _TAIL_BYTES = REASON_BYTES_MAX - 64
 _READ_BYTES = 1 << 16
 # How often an output is read when its command has ended: a pipe holds no more.
 _DRAIN_READS = 16
+# For so long, a process that another thread starts may hold the pipes of this one open.
+_DRAIN_MS = 2
 
 # How long a write may take before its reader is taken for one that stalls.
 _STALL_S = 0.1
@@ -156,7 +157,7 @@ class Run:
         self.jobs = jobs
         self._file = invocation.file
         # Its processes are known by this, for no other command has the same.
-        self._mark = MARK + b"=" + invocation.variables[MARK]
+        self._mark = invocation.variables[0]
         self.began_s = time.monotonic()
         # While the ends that it writes to are open here, too, its streams do not end: that it has
         # ended is seen once, and not bit by bit.
@@ -251,7 +252,9 @@ class Run:
             self.hold(False)
         for _ in range(_DRAIN_READS):
             # It was woken, perhaps.
-            if not self._streams or not any(self.note(*each) for each in self._poller.poll(0)):
+            if not self._streams or not any(
+                self.note(*each) for each in self._poller.poll(_DRAIN_MS)
+            ):
                 break
         for fd in self._streams:
             self._poller.unregister(fd)

@@ -5,10 +5,9 @@ How ends are sent to the server, and what its replies mean.
 
 import random
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from math import inf
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
@@ -37,7 +36,7 @@ _T = TypeVar("_T")
 
 @dataclass(eq=False, slots=True)
 class Ending:
-    """The end of a job, and the script that does it, until the server has settled it.
+    """The end of a job until the server has settled it.
 
     `in_doubt`: a call was sent whose reply was lost.
     """
@@ -45,37 +44,38 @@ class Ending:
     job: Job
     end: JobEnd | None
     step: Step
-    script: str
-    args: Mapping[str, Any]
     in_doubt: bool = False
 
     @property
-    def keeps_result(self) -> bool:
-        return self.script == "complete" and not self.is_plain
+    def completes(self) -> bool:
+        return self.step.fate in (Fate.COMPLETED, Fate.REJECTED)
 
     @property
     def is_plain(self) -> bool:
         """Whether it completes the item, and no more."""
-        return self.script == "complete" and self.args["keep_ms"] is None
+        return self.step.fate is Fate.COMPLETED and self.step.data is None
 
-
-def ending_of(job: Job, end: JobEnd | None, step: Step, result_ttl_s: float) -> Ending:
-    """The ending of a job; its script acts only under the job's own lease."""
-    own = partial(put_args, holder=job.holder, own_only=True, counts_attempt=step.counted)
-    match step.fate:
-        case Fate.COMPLETED | Fate.REJECTED:
+    def script(self, result_ttl_s: float) -> tuple[str, dict[str, Any]]:
+        """The script that does it, and acts only under the job's own lease, and its arguments."""
+        step, holder = self.step, self.job.holder
+        if self.completes:
             options = None
-            if step.data is not None or step.fate is Fate.REJECTED:
+            if not self.is_plain:
                 options = ResultOptions(step.data, ResultStatus(step.fate.value), result_ttl_s)
-            args = completing_args(options, (job.holder,))
-            return Ending(job, end, step, "complete", {**_PLACE, **args})
-        case Fate.RETRY:
-            args = own("delayed", delay_ms=round(step.delay_s * 1000))
-        case Fate.BURIED:
-            args = own("buried", reason=step.data)
-        case _:
-            args = own("front" if step.front else "main")
-    return Ending(job, end, step, "put", {**_PLACE, **args})
+            return "complete", {**_PLACE, **completing_args(options, (holder,))}
+        to, delay_ms, reason = "front" if step.front else "main", None, None
+        if step.fate is Fate.RETRY:
+            to, delay_ms = "delayed", round(step.delay_s * 1000)
+        elif step.fate is Fate.BURIED:
+            to, reason = "buried", step.data
+        args = put_args(
+            *(to, holder),
+            delay_ms=delay_ms,
+            reason=reason,
+            own_only=True,
+            counts_attempt=step.counted,
+        )
+        return "put", {**_PLACE, **args}
 
 
 def batches_of(items: Iterable[_T], kind: Callable[[_T], Hashable]) -> Iterator[list[_T]]:
@@ -103,17 +103,18 @@ class Call(NamedTuple):
     endings: Sequence[Ending]
 
 
-def calls_for(endings: Iterable[Ending]) -> list[Call]:
+def calls_for(endings: Iterable[Ending], result_ttl_s: float) -> list[Call]:
     """The calls for some endings; jobs of one lease call that end alike share one.
 
     Their IDs differ, for no call leases an item twice.
     """
     calls: list[Call] = []
-    for batch in batches_of(
-        endings, lambda each: (each.job.queue, each.script, *each.args.values())
-    ):
-        ids, first = [each.job.item_id for each in batch], batch[0]
-        calls.append(Call(first.job.handle.script(first.script, *ids, **first.args), batch))
+    made = ((each, *each.script(result_ttl_s)) for each in endings)
+    for batch in batches_of(made, lambda each: (each[0].job.queue, each[1], *each[2].values())):
+        first, script, args = batch[0]
+        ids = [each.job.item_id for each, _, _ in batch]
+        command = first.job.handle.script(script, *ids, **args)
+        calls.append(Call(command, [each for each, _, _ in batch]))
     # Each pushes its items in front of those of the call before it.
     fronts = [call for call in calls if call.endings[0].step.front]
     return [call for call in calls if call not in fronts] + fronts[::-1] if fronts else calls
@@ -134,7 +135,7 @@ def loss_at(ending: Ending, outcome: Outcome, now_s: float) -> Loss | None:
     may_be_done = ending.in_doubt and (
         outcome.status is Status.MISSING
         # Completing it would have deleted the data.
-        or (outcome.status is Status.NOT_OWNER and ending.script != "complete")
+        or (outcome.status is Status.NOT_OWNER and not ending.completes)
     )
     if not may_be_done:
         return loss_of(outcome)
@@ -167,13 +168,8 @@ class HeldJobs:
     at once, without a call. In the last, its end alone is reported, as lost.
     """
 
-    def __init__(
-        self, policy: RetryPolicy, clock: Clock, result_ttl_s: float, rng: random.Random
-    ) -> None:
-        self.policy = policy
-        self._clock = clock
-        self._result_ttl_s = result_ttl_s
-        self._random = rng
+    def __init__(self, policy: RetryPolicy, clock: Clock, rng: random.Random) -> None:
+        self.policy, self._clock, self._random = policy, clock, rng
         # When all retries are due, on the clock; -inf for none.
         self.last_retry_s = -inf
         self._lock = Lock()
@@ -204,11 +200,11 @@ class HeldJobs:
         with self._lock:
             for job in jobs:
                 # The lease of an earlier job has ended, and its item was returned.
-                earlier = self._held.pop((job.queue, job.item_id), None)
+                earlier = self._held.pop(job.key, None)
                 if earlier is not None and earlier not in self._endings:
                     earlier.loss = Loss.TAKEN
                     self.lost.append(earlier)
-                self._held[job.queue, job.item_id] = job
+                self._held[job.key] = job
                 if self.policy.is_exhausted(job.attempt):
                     self._note_end(job, None)
                 else:
@@ -223,11 +219,12 @@ class HeldJobs:
             return list(self._endings.values())
 
     def _note_end(self, job: Job, end: JobEnd | None) -> None:
-        if self._is_held(job) and job in self._endings:
+        is_held = self._held.get(job.key) is job
+        if is_held and job in self._endings:
             return
         step = self.policy.step(end, job.attempt, self._random.random())
-        if self._is_held(job):
-            self._endings[job] = ending_of(job, end, step, self._result_ttl_s)
+        if is_held:
+            self._endings[job] = Ending(job, end, step)
         else:
             self.ended.append(Ended(job, end, Fate.LOST, step))
 
@@ -238,7 +235,8 @@ class HeldJobs:
         with self._lock:
             for ending, outcome in zip(call.endings, outcomes, strict=True):
                 job, step = ending.job, ending.step
-                if outcome.status is Status.WRONG_TYPE and ending.keeps_result:
+                keeps_result = ending.completes and not ending.is_plain
+                if outcome.status is Status.WRONG_TYPE and keeps_result:
                     again.append(self._give_up(job))
                 elif outcome.status is Status.ELSEWHERE and ending is not call.endings[0]:
                     # In a long list, a call looks for some of the IDs only, and for the first.
@@ -250,17 +248,24 @@ class HeldJobs:
                     elif step.fate is Fate.RETRY:
                         due_s = self._clock.monotonic() + step.delay_s + _DUE_SPREAD_S
                         self.last_retry_s = max(self.last_retry_s, due_s)
-                    fate = step.fate if loss is None else Fate.LOST
-                    self.ended.append(Ended(job, ending.end, fate, step))
-                    self._endings.pop(job, None)
-                    self._drop(job)
+                    self._settle(ending, step.fate if loss is None else Fate.LOST)
         return again
+
+    def settle_plain(self, ending: Ending) -> None:
+        """Note that the call that took items has completed a job."""
+        with self._lock:
+            self._settle(ending, Fate.COMPLETED)
+
+    def _settle(self, ending: Ending, fate: Fate) -> None:
+        self.ended.append(Ended(ending.job, ending.end, fate, ending.step))
+        self._endings.pop(ending.job, None)
+        self._drop(ending.job)
 
     def _give_up(self, job: Job) -> Ending:
         """Bury an item that was not completed, because its result cannot be kept."""
         end = GiveUp(b"%b has the wrong type" % job.handle.keys.result(job.item_id))
         step = self.policy.step(end, job.attempt, 0.0)
-        ending = self._endings[job] = ending_of(job, end, step, self._result_ttl_s)
+        ending = self._endings[job] = Ending(job, end, step)
         return ending
 
     def note_renewal(self, jobs: Sequence[Job], reply: Sequence[Any], deadline_s: float) -> None:
@@ -281,11 +286,9 @@ class HeldJobs:
 
     def _lose(self, job: Job, loss: Loss) -> None:
         # The call that ends a finished job finds out itself.
-        if job.loss is None and job not in self._endings:
-            if self._is_held(job):
-                job.loss = loss
-                self.lost.append(job)
-            self._drop(job)
+        if job.loss is None and job not in self._endings and self._drop(job):
+            job.loss = loss
+            self.lost.append(job)
 
     def abandon(self) -> list[Ended]:
         """Hold nothing any more; returns the jobs whose ends were never acknowledged, as lost."""
@@ -297,9 +300,8 @@ class HeldJobs:
             ending.job.loss = Loss.UNREACHABLE
         return [Ended(each.job, each.end, Fate.LOST, each.step) for each in left]
 
-    def _drop(self, job: Job) -> None:
-        if self._is_held(job):
-            del self._held[job.queue, job.item_id]
-
-    def _is_held(self, job: Job) -> bool:
-        return self._held.get((job.queue, job.item_id)) is job
+    def _drop(self, job: Job) -> bool:
+        """Hold a job no longer; False if another lease has its place, or none."""
+        if is_held := self._held.get(job.key) is job:
+            del self._held[job.key]
+        return is_held

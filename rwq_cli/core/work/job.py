@@ -1,7 +1,7 @@
 """Jobs, and what became of them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -56,6 +56,11 @@ class Job:
     has_started: bool = False
     slot: int = 0
     is_forgiven: bool = False
+    # No other held job has the same.
+    key: tuple[bytes, bytes] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.key = (self.handle.name, self.item_id)
 
     @property
     def queue(self) -> bytes:

@@ -22,9 +22,8 @@ from rwq_cli.core.items.lease import (
     lease_from_first,
 )
 from rwq_cli.core.items.schedule import promote, release
-from rwq_cli.core.model import Status
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.work.held import Call, Ending, HeldJobs, batches_of, calls_for, taken_from
+from rwq_cli.core.work.held import Ending, HeldJobs, batches_of, calls_for, taken_from
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import ExchangeResult, Job
 from rwq_cli.core.work.policy import JobEnd, RetryPolicy
@@ -37,8 +36,6 @@ _RENEW_PAUSE_S = 1.0
 _REPLY_S_MIN = 0.5
 # How many entries at the left end of processing are looked at for leases whose reply was lost.
 _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
-# The reply of a call that has completed a job.
-_COMPLETED = [Status.COMPLETED.code.encode()]
 
 
 class WorkSession:
@@ -65,13 +62,14 @@ class WorkSession:
         self._is_fair = fair
         # Checked here, before anything is leased.
         result_time_ms(result_ttl_s)
+        self._result_ttl_s = result_ttl_s
         self._random = rng or random.Random()
         # On a cluster, the connection that sends each call to its node.
         self._connection, self.clock = first.connection.root, first.clock
         # What the holders of all leases begin with.
         self.name = first.holder + b"+" + os.urandom(4).hex().encode()
         self._exchanges = count(1)
-        self.held = HeldJobs(policy or RetryPolicy(), self.clock, result_ttl_s, self._random)
+        self.held = HeldJobs(policy or RetryPolicy(), self.clock, self._random)
         self.waiter = WorkWaiter(self._queues)
         # That of the last call, and since when calls fail, on the clock.
         self.error: ServerError | None = None
@@ -105,8 +103,8 @@ class WorkSession:
             if self._doubtful:
                 self._put_back_doubtful()
             self._send(endings, request)
-            if exhausted := self.held.begin(()):
-                self._send(exhausted)
+            if self.held.unsettled:
+                self._send(self.held.begin(()))
         except ServerError as failure:
             error = failure
             self._note(failure)
@@ -115,13 +113,14 @@ class WorkSession:
 
     def _send(self, endings: Sequence[Ending], request: LeaseRequest | None = None) -> None:
         only = self._queues[0] if len(self._queues) == 1 else None
-        # Nearly always: the call that takes items does that, too.
-        is_joined = request and only and len(endings) == 1 and endings[0].is_plain
-        joined = [*endings] if is_joined else []
-        calls = calls_for(() if joined else endings)
+        joined: Ending | None = None
+        if request and only and len(endings) == 1 and endings[0].is_plain:
+            # Nearly always: the call that takes items does that, too.
+            (joined,) = endings
+        calls = [] if joined else calls_for(endings, self._result_ttl_s)
         commands = [call.command for call in calls]
         if request is not None and only is not None:
-            done = (word for ending in joined for word in (ending.job.item_id, ending.job.holder))
+            done = (joined.job.item_id, joined.job.holder) if joined else ()
             commands.append(first_lease(only, request, *done))
         elif request is not None:
             commands += self.waiter.look_commands()
@@ -140,13 +139,14 @@ class WorkSession:
                 self._doubt(reply, call.endings)
             else:
                 again += self.held.settle(call, reply)
-        if joined and isinstance(replies[0], ServerError):
-            self._doubt(replies[0], joined)
-            again += [ending for ending in joined if not ending.in_doubt]
-        elif joined and has_finished(replies[0]):
-            self.held.settle(Call((), joined), _COMPLETED)
-        else:
-            again += joined
+        if joined:
+            if isinstance(replies[0], ServerError):
+                self._doubt(replies[0], endings)
+                again += [] if joined.in_doubt else [joined]
+            elif has_finished(replies[0]):
+                self.held.settle_plain(joined)
+            else:
+                again.append(joined)
         refusals = [reply for reply in replies if isinstance(reply, ServerError)]
         if not refusals:
             self._note(None)
