@@ -116,7 +116,7 @@ def _life(data: bytes) -> int:
 def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
     """The script and its arguments."""
     name, *args = command
-    by_name, leased = Located.by_name(()).args(), Located.leased(()).args()
+    by_name, leased = Located(()).args(), Located((), "leased").args()
     anything = ANY.args()
     saved = {**anything, "has_fingerprints": True}
 
@@ -173,7 +173,7 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             if name == "repair":
                 expected, seen = args
             else:
-                place = Located.at_places((args[0],), ("",), args[2] + 1).args()
+                place = Located((args[0],), "places", ("",), args[2] + 1).args()
             ids = [word for i, identity in seen for word in (i, _identity(i, identity))]
             named = {**place, **saved, "states": ";".join(expected), "bury_after": -1}
             return call("repair", *ids, **named, looked_ms=_looked_at(seen))

@@ -177,7 +177,7 @@ class Seen(NamedTuple):
 
         ordered = ids if in_order else sorted(ids, key=turn)
         for batch in in_batches(ordered, items_max=items_max, size_max=items_max, size_of=effort):
-            yield Located.at_places(batch, list(map(seen, batch)), self.since_ms)
+            yield Located(batch, "places", list(map(seen, batch)), self.since_ms)
 
 
 def rounds(
@@ -198,10 +198,10 @@ def rounds(
             queue.progress.begin(doing, len(ids))
         if number == _ROUNDS:
             # They have moved all the time, which hardly ever happens.
-            yield (Located.by_name([item_id], scan_max=LONGEST_LIST) for item_id in ids)
+            yield (Located([item_id], scan_max=LONGEST_LIST) for item_id in ids)
         elif number == 0 and seen is None and len(ids) <= min(BATCH_WRITES, items_max):
             scan_max = SCAN_BUDGET_ENTRIES if len(ids) <= FEW_IDS else SCANNED_MAX
-            yield iter([Located.by_name(ids, scan_max=scan_max)])
+            yield iter([Located(ids, scan_max=scan_max)])
         else:
             if seen is None:
                 since_ms = queue.now_ms()
@@ -218,7 +218,7 @@ def rounds(
 def unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
     """Calls for IDs that are in no list, such as buried ones."""
     for batch in in_batches(list(ids), items_max=BATCH_PLACES):
-        yield Located.at_places(batch, [""] * len(batch), 0)
+        yield Located(batch, "places", [""] * len(batch), 0)
 
 
 def read_items(

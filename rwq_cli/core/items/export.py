@@ -96,7 +96,7 @@ class Export:
             ids = self._fresh(page if wanted is None else filter(wanted.__contains__, page))
             self._note(ids)
             for batch in in_batches(ids, items_max=BATCH_PLACES):
-                yield Located.at_places(batch, [places[item_id] for item_id in batch], 0)
+                yield Located(batch, "places", [places[item_id] for item_id in batch], 0)
 
     def _unlisted(self, ids: Iterable[bytes]) -> Iterator[list[ItemSnapshot]]:
         fresh = self._fresh(ids)

@@ -29,7 +29,7 @@ _REPLACE_ITEMS = 80 * RESTORE_ITEMS
 # What may be replaced, besides a SHA-1: nothing; or nothing, and the item must exist. A SHA-1 after
 # the last of these is of an item that keeps its place.
 _NEVER, _OTHER, _IN_PLACE = "-", "other", "="
-_NOWHERE = Located.by_name(())
+_NOWHERE = Located(())
 
 
 class OnConflict(StrEnum):

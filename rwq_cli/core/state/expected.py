@@ -30,7 +30,6 @@ class Expected(NamedTuple):
     marked_by: str = ""
 
     def args(self) -> dict[str, Any]:
-        """The script arguments."""
         return {
             "states": ";".join(sorted(self.states or ())),
             "idle_min": self.idle_s,
@@ -39,7 +38,7 @@ class Expected(NamedTuple):
         }
 
     def id_args(self, ids: Sequence[bytes]) -> Iterable[object]:
-        """The script arguments for the IDs: each with its fingerprint and its mark, if any."""
+        """The IDs as script arguments: each with its fingerprint and its mark, if any."""
         known = [each for each in (self.fingerprints, self.marks) if each is not None]
         if not known:
             return ids
@@ -53,37 +52,21 @@ class Located(NamedTuple):
     """IDs, and how a script finds them: see `core/lua/lib/locate.lua`."""
 
     ids: Sequence[bytes]
-    # `name`, `places` or `leased`.
-    how: str
+    # By `name` in both lists; at `places`; or in processing, for the caller has `leased` them. In a
+    # long list, only the first of these is sure to be found: the others are to be tried again.
+    how: str = "name"
     # For `places`, where the entries of each ID were seen, "" for none, and the server's clock
     # before, unix ms.
     places: Sequence[str] = ()
     since_ms: int = 0
     # For `name`, how many entries of both lists to scan at most; if they have more, none is found.
-    scan_max: int = 0
+    scan_max: int = SCAN_BUDGET_ENTRIES
     # The fingerprints of the data that was saved of each; None if none was read.
     saved: Mapping[bytes, str] | None = None
     # The snapshots of what was saved, if they were read now.
     read: Sequence[Any] = ()
 
-    @classmethod
-    def by_name(cls, ids: Sequence[bytes], *, scan_max: int = SCAN_BUDGET_ENTRIES) -> "Located":
-        """IDs that are looked up in both lists."""
-        return cls(ids, "name", scan_max=scan_max)
-
-    @classmethod
-    def at_places(cls, ids: Sequence[bytes], places: Sequence[str], since_ms: int) -> "Located":
-        """IDs whose entries were seen."""
-        return cls(ids, "places", places, since_ms)
-
-    @classmethod
-    def leased(cls, ids: Sequence[bytes]) -> "Located":
-        """IDs in processing that the caller has leased. In a long list, only the first of them is
-        sure to be found: the others are to be tried again."""
-        return cls(ids, "leased")
-
     def args(self) -> dict[str, Any]:
-        """The script arguments."""
         return {
             "where": self.how,
             "places": "".join(each + ";" for each in self.places),

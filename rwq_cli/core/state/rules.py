@@ -155,18 +155,18 @@ class Facts(NamedTuple):
         if self.in_main:
             return State.WAITING
         if self.in_processing and not self.is_guarded:
-            return _state_with_lease(self.session, State.LEASED, State.ABANDONED)
+            return self._state_unless_held(State.LEASED, State.ABANDONED)
         if self.buried_ms is not None:
             return State.BURIED
         if self.due_ms is not None:
             return State.DUE if self.due_ms <= self.now_ms else State.DELAYED
-        return _state_with_lease(self.session, State.UNLISTED, State.ORPHANED)
+        return self._state_unless_held(State.UNLISTED, State.ORPHANED)
 
-
-def _state_with_lease(session: Lease | None, leased: State, otherwise: State) -> State:
-    if session is None:
-        return otherwise
-    return leased if session.ends else State.HELD
+    def _state_unless_held(self, leased: State, otherwise: State) -> State:
+        session = self.session
+        if session is None:
+            return otherwise
+        return leased if session.ends else State.HELD
 
 
 def whole_ms(score: float | None) -> int | None:
@@ -195,11 +195,9 @@ def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
     """
     if new is None or old is None:
         lease = old if new is None else new
-        return None if guard_kind(lease) == SETTLING_GUARD else lease
-    new_rank, old_rank = _rank(new), _rank(old)
-    if max(new_rank, old_rank)[0] == 0:
-        return None
-    return old if old_rank > new_rank else new
+    else:
+        lease = old if _rank(old) > _rank(new) else new
+    return None if guard_kind(lease) == SETTLING_GUARD else lease
 
 
 def _rank(lease: Lease) -> tuple[int, float]:

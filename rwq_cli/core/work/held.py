@@ -28,7 +28,7 @@ from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, RetryPolicy, Step
 # due times of a call are spread over less than another ms.
 _DUE_SPREAD_S = 0.002
 # All IDs are in processing, and have no conditions but their holder.
-_PLACE = {**Located.leased(()).args(), **ANY.args()}
+_PLACE = {**Located((), "leased").args(), **ANY.args()}
 
 
 _T = TypeVar("_T")
