@@ -12,7 +12,14 @@ from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, Due, NewItems, add_batches
+from rwq_cli.core.items.add import (
+    ADD_ITEMS,
+    ADD_ITEMS_LATER,
+    Due,
+    NewItems,
+    add_batches,
+    add_spread,
+)
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
@@ -132,8 +139,6 @@ def add(
     added: Counter[bytes] = Counter()
     found: Iterable[tuple[bytes, OutcomeBatch]]
     if len(queues) > 1:
-        from rwq_cli.core.items.spread import add_spread
-
         found = add_spread(queues, items, unique=unique, dry_run=dry_run)
         out = Outcomes(
             settings.output_options,

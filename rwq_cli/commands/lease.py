@@ -119,14 +119,14 @@ def lease(
 
     def leased_by_id() -> Iterator[Item]:
         (queue,) = queues
-        for attempt in lease_ids(
+        for item, is_leased in lease_ids(
             queue, ids or (), lease_s=lease_s, data=wants_data, dry_run=dry_run
         ):
-            if attempt.is_leased:
-                yield attempt.item
+            if is_leased:
+                yield item
             else:
                 lines = command_lines(settings, queue.connection)
-                refused.append(_refusal(lines, queue.name, attempt.item))
+                refused.append(_refusal(lines, queue.name, item))
 
     if ids:
         items = leased_by_id()

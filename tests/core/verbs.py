@@ -92,7 +92,7 @@ def own(ids: Iterable[bytes]) -> list[bytes]:
 
 def _lease_by_id(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
     found = lease_ids(queue, own(ids), dry_run=dry_run)
-    return [(a.item.item_id, a.is_leased or a.item.state) for a in found]
+    return [(item.item_id, is_leased or item.state) for item, is_leased in found]
 
 
 def _add(due: Due | None = None, *, unique: bool = False) -> Verb:

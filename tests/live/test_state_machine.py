@@ -513,16 +513,16 @@ class QueueMachine(RuleBasedStateMachine):
     def lease_by_id(self, item: int) -> None:
         item_id = self._target(item)
         before = self.connection.look()
-        (picked,) = lease_ids(self.queue, [item_id], lease_s=_LEASE_S)
+        ((picked, is_leased),) = lease_ids(self.queue, [item_id], lease_s=_LEASE_S)
         after = self.connection.look()
-        if not picked.is_leased:
+        if not is_leased:
             assert after == before
             has_data = item_id in before.data
-            assert (picked.item.state is State.GONE) == (not has_data)
+            assert (picked.state is State.GONE) == (not has_data)
             # A waiting item is leased even behind a guard.
             assert not (has_data and item_id in before.main and before.guard(item_id))
             return
-        assert picked.item.data == self.books.live[item_id]
+        assert picked.data == self.books.live[item_id]
         assert item_id in after.processing
         assert item_id not in after.scheduled
         if not before.guard(item_id):

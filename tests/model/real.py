@@ -178,7 +178,7 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             named = {**place, **saved, "states": ";".join(expected), "bury_after": -1}
             return call("repair", *ids, **named, looked_ms=_looked_at(seen))
         case "restore_guards":
-            place = Located.at_places(args[0], [""] * len(args[0]), TIME_MS_MAX).args()
+            place = Located(args[0], "places", [""] * len(args[0]), TIME_MS_MAX).args()
             named = {**place, **anything, "states": "buried;delayed;due", "bury_after": -1}
             return call("repair", *args[0], **named, looked_ms=TIME_MS_MAX)
         case "prune":

@@ -1,13 +1,16 @@
-"""Adding items: `lua/ops/add.lua`, or transactions for IDs that the caller knows to be new."""
+"""Adding items: `lua/ops/add.lua`, or transactions for IDs that the caller knows to be new; to one
+queue, or to several, each to the one that its ID picks.
+"""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from rwq_cli.core.batches import BATCH_BYTES, Acknowledged, Flush, in_doubt
+from rwq_cli.core.batches import BATCH_BYTES, Acknowledged, Flush, in_batches, in_doubt
 from rwq_cli.core.clock import unix_ms
-from rwq_cli.core.errors import InvalidArgument, WrongType
+from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
@@ -86,13 +89,11 @@ def add(
     at_ms: int | None = None,
 ) -> bool:
     """Add one item; see `WorkQueue.add`. The due time `at_ms` is in unix ms."""
-    due = None
     if delay_s is not None and at_ms is not None:
         raise InvalidArgument.both("a delay", "a time")
+    due = None if at_ms is None else Due(at_ms, from_now=False)
     if delay_s is not None:
-        due = Due(delay_s * 1000, from_now=True)
-    elif at_ms is not None:
-        due = Due(at_ms, from_now=False)
+        due = Due.after(delay_s)
     new_id = uuid4().hex.encode() if item_id is None else to_bytes(item_id)
     (outcome,) = add_many(queue, [NewItem(new_id, to_bytes(data), due)])
     if outcome.status is Status.WRONG_TYPE:
@@ -131,17 +132,59 @@ def add_batches(
 def _outcomes(
     queue: Queue, batches: Iterable[NewItems | Flush], unique: bool, dry_run: bool
 ) -> Iterator[OutcomeBatch]:
+    """Add batches by the script, or by transactions if they need no duplicate check and have
+    generated IDs: to pass data through a script costs twice as much as to store it.
+
+    A transaction does not stop at an error, so the script, called without items, checks for errors
+    first. If main is replaced by a key of another type after that, the first batch fails, and
+    leaves orphans for a deep clean. A user who may not begin a transaction is found by one that
+    reads: the commands of the others would run without it.
+    """
+    # What was sent, and whether by a transaction.
+    sent: deque[tuple[NewItems, bool]] = deque()
     seen: set[bytes] = set()
     queue.progress.begin("adding")
-    with Acknowledged() as acknowledged:
-        for batch, reply in _replies(queue, batches, unique, dry_run):
+
+    def requests() -> Iterator[Command | None]:
+        for batch in batches:
+            if isinstance(batch, Flush):
+                yield None
+                continue
+            if b"" in batch.ids:
+                hint = "give it one, or let rwq generate it"
+                raise InvalidArgument("an item's ID is empty", hint)
+            is_new = unique and batch.dues is None
+            for part in batch.split(ADD_ITEMS if batch.dues is None else ADD_ITEMS_LATER):
+                sent.append((part, is_new and part.random_ids and not dry_run))
+                if sent[-1][1]:
+                    data_keys = [queue.keys.item_prefix + item_id for item_id in part.ids]
+                    data = ("MSET", *_interleaved(data_keys, part.data))
+                    yield Transaction((data, ("LPUSH", queue.keys.main, *part.ids)))
+                    continue
+                # The script forgets leftovers of earlier items, and leaves keys of the wrong type.
+                known = "distinct" if len(set(part.ids)) == len(part.ids) else "any"
+                known = "random" if part.random_ids else "new" if is_new else known
+                rest, delays = _interleaved(part.ids, part.data), _dues_arg(part.dues)
+                yield queue.script("add", *rest, dry_run=dry_run, known=known, delays=delays)
+
+    with (
+        Acknowledged() as acknowledged,
+        in_doubt(lambda: sum(len(batch.ids) for batch, _ in sent), _SHOWN_BY),
+    ):
+        if unique and not dry_run:
+            check = queue.script("add", known="any", delays="", reads_only=True)
+            queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
+        for reply in queue.connection.stream(requests()):
+            batch, is_transaction = sent.popleft()
             if reply is REFUSED:
                 acknowledged.skip(len(batch.ids))
                 continue
-            is_checked = not unique or batch.dues is not None
             acknowledged.add(len(batch.ids))
             queue.progress.advance(len(batch.ids))
-            yield _outcomes_of(batch.ids, reply, seen if is_checked else frozenset())
+            is_checked = not unique or batch.dues is not None
+            yield _outcomes_of(
+                batch.ids, () if is_transaction else reply, seen if is_checked else frozenset()
+            )
             if dry_run:
                 # They were not added, so the server does not know them when they are repeated.
                 seen.update(batch.ids)
@@ -160,62 +203,6 @@ def _outcomes_of(
     return OutcomeBatch.of(
         Outcome(item_id, found.get(at, Status.ADDED)) for at, item_id in enumerate(ids)
     )
-
-
-def _replies(
-    queue: Queue, batches: Iterable[NewItems | Flush], unique: bool, dry_run: bool
-) -> Iterator[tuple[NewItems, Any]]:
-    """Add batches, each with the reply of the script, or `REFUSED`.
-
-    What needs no duplicate check and has generated IDs goes by transactions: to pass data through a
-    script costs twice as much as to store it. One does not stop at an error, so the script, called
-    without items, checks for errors first. If main is replaced by a key of another type after that,
-    the first batch fails, and leaves orphans for a deep clean. A user who may not begin a
-    transaction is found by one that reads: the commands of the others would run without it.
-    """
-    sent: deque[NewItems] = deque()
-    if unique and not dry_run:
-        check = queue.script("add", known="any", delays="", reads_only=True)
-        queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
-
-    def requests() -> Iterator[Command | None]:
-        for batch in batches:
-            if isinstance(batch, Flush):
-                yield None
-                continue
-            if b"" in batch.ids:
-                hint = "give it one, or let rwq generate it"
-                raise InvalidArgument("an item's ID is empty", hint)
-            for part in batch.split(ADD_ITEMS if batch.dues is None else ADD_ITEMS_LATER):
-                sent.append(part)
-                yield _request(queue, part, unique, dry_run)
-
-    with in_doubt(lambda: sum(len(batch.ids) for batch in sent), _SHOWN_BY):
-        for reply in queue.connection.stream(requests()):
-            batch = sent.popleft()
-            yield (
-                batch,
-                () if _is_unchecked(batch, unique, dry_run) and reply is not REFUSED else reply,
-            )
-
-
-def _is_unchecked(batch: NewItems, unique: bool, dry_run: bool) -> bool:
-    return unique and not dry_run and batch.random_ids and batch.dues is None
-
-
-def _request(queue: Queue, batch: NewItems, unique: bool, dry_run: bool) -> Command:
-    if _is_unchecked(batch, unique, dry_run):
-        data_keys = [queue.keys.item_prefix + item_id for item_id in batch.ids]
-        data = ("MSET", *_interleaved(data_keys, batch.data))
-        return Transaction((data, ("LPUSH", queue.keys.main, *batch.ids)))
-    # The script forgets leftovers of earlier items, and leaves keys of the wrong type alone.
-    known = "distinct" if len(set(batch.ids)) == len(batch.ids) else "any"
-    if batch.random_ids:
-        known = "random"
-    elif unique and batch.dues is None:
-        known = "new"
-    rest, delays = _interleaved(batch.ids, batch.data), _dues_arg(batch.dues)
-    return queue.script("add", *rest, dry_run=dry_run, known=known, delays=delays)
 
 
 def _dues_arg(dues: Sequence[Due | None] | None) -> str:
@@ -274,3 +261,84 @@ def batched_items(items: Iterable[NewItem | Flush]) -> Iterator[NewItems | Flush
         elif batch.add(*item):
             yield from batch.take()
     yield from batch.take()
+
+
+# Items that are read before they are spread, so that a call has about `ADD_ITEMS` of one queue.
+_SPREAD_ITEMS = 20_000
+
+
+def picker(names: Iterable[bytes]) -> Callable[[bytes], bytes]:
+    """Picks the queue of an ID by a rule that never changes: the one with the greatest 8-byte
+    BLAKE2b hash of its name, a zero byte and the ID.
+
+    So if a queue is added, only items that pick it change their queue; and if one is removed, only
+    its own items do.
+    """
+    # Sorted: of two equal hashes, which do not happen, the first counts.
+    begun = {name: blake2b(name + b"\0", digest_size=8) for name in sorted(set(names))}
+
+    def pick(item_id: bytes) -> bytes:
+        def digest(name: bytes) -> bytes:
+            hashed = begun[name].copy()
+            hashed.update(item_id)
+            return hashed.digest()
+
+        return max(begun, key=digest)
+
+    return pick
+
+
+def add_spread(
+    queues: Sequence[Queue],
+    batches: Iterable[NewItems | Flush],
+    *,
+    unique: bool = False,
+    dry_run: bool = False,
+) -> Iterator[tuple[bytes, OutcomeBatch]]:
+    """Add a stream of items, each to the queue that its ID picks; see `add_batches`.
+
+    An item that is added twice goes to the same queue, where it is a duplicate. Up to 20,000 items
+    are read at once, and added queue by queue; at a `FLUSH` all are awaited. Yields the name of
+    each call's queue with its outcomes. `ServerError.acknowledged` is the number of items, counted
+    from the first, with an acknowledged outcome; of the others, those that were yielded have one.
+    """
+    by_name = {queue.name: queue for queue in queues}
+    pick = picker(by_name)
+    done = 0
+    items_max = min(_SPREAD_ITEMS, ADD_ITEMS * len(by_name))
+
+    def effort(batch: NewItems) -> int:
+        return max(sum(map(len, batch.data)), BATCH_BYTES * len(batch.ids) // items_max)
+
+    # A dry run notices an ID that is repeated within one call only.
+    chunks = (
+        iter([[batch for batch in batches if not isinstance(batch, Flush)]])
+        if dry_run
+        else in_batches(batches, size_max=BATCH_BYTES, size_of=effort)
+    )
+    for chunk in chunks:
+        try:
+            for name, items in _parts(chunk, pick).items():
+                added = add_batches(by_name[name], [items], unique=unique, dry_run=dry_run)
+                yield from ((name, outcomes) for outcomes in added.batches)
+        except ServerError as error:
+            error.acknowledged, error.acknowledged_after = done, ()
+            raise
+        done += sum(len(batch.ids) for batch in chunk)
+
+
+def _parts(chunk: Sequence[NewItems], pick: Callable[[bytes], bytes]) -> dict[bytes, NewItems]:
+    """The items of each queue, in their order."""
+    are_random = all(batch.random_ids for batch in chunk)
+    has_dues = any(batch.dues is not None for batch in chunk)
+    parts: dict[bytes, NewItems] = {}
+    for batch in chunk:
+        for at, item_id in enumerate(batch.ids):
+            name = pick(item_id)
+            if (part := parts.get(name)) is None:
+                part = parts[name] = NewItems([], [], [] if has_dues else None, are_random)
+            part.ids.append(item_id)
+            part.data.append(batch.data[at])
+            if part.dues is not None:
+                part.dues.append(None if batch.dues is None else batch.dues[at])
+    return parts

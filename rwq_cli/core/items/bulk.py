@@ -215,10 +215,12 @@ def rounds(
             seen = None
 
 
-def unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
+def unlisted(
+    ids: Iterable[bytes], *, since_ms: int = 0, items_max: int = BATCH_PLACES
+) -> Iterator[Located]:
     """Calls for IDs that are in no list, such as buried ones."""
-    for batch in in_batches(list(ids), items_max=BATCH_PLACES):
-        yield Located(batch, "places", [""] * len(batch), 0)
+    for batch in in_batches(list(ids), items_max=items_max):
+        yield Located(batch, "places", [""] * len(batch), since_ms)
 
 
 def read_items(
@@ -312,26 +314,23 @@ def saving(
     is_past_middle = False
 
     def both(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        group: list[Located] = []
-        items: list[ItemSnapshot] = []
-        for call, read in read_snapshots(queue, calls, Skipped()):
-            prints = {item.item_id: print_of(item) for item in read}
-            kept = [item for item in read if prints[item.item_id] not in (None, _OTHER_DATA)]
-            items += map(as_saved, in_their_order(call, kept))
-            known = {item_id: each for item_id, each in prints.items() if each}
-            group.append(call._replace(saved=known, read=kept))
-            if len(group) == GROUP_CALLS or sum(len(item.data) for item in items) >= BATCH_BYTES:
-                yield from write_and_act(group, items, is_first_look)
-                group, items = [], []
-        yield from write_and_act(group, items, is_first_look)
+        def size(each: tuple[Located, list[ItemSnapshot]]) -> int:
+            return sum(len(item.data) for item in each[1])
 
-    def write_and_act(
-        group: list[Located], items: list[ItemSnapshot], is_first_look: bool
-    ) -> Iterator[OutcomeBatch]:
-        if items and journal is not None:
-            journal.write(items)
-        written = [item.item_id for item in items]
-        yield from recorded(queue, journal, written, act(group, is_first_look), *_TAKEN)
+        reads = read_snapshots(queue, calls, Skipped())
+        for group in in_batches(reads, items_max=GROUP_CALLS, size_max=BATCH_BYTES, size_of=size):
+            saved: list[Located] = []
+            items: list[ItemSnapshot] = []
+            for call, read in group:
+                prints = {item.item_id: print_of(item) for item in read}
+                kept = [item for item in read if prints[item.item_id] not in (None, _OTHER_DATA)]
+                items += map(as_saved, in_their_order(call, kept))
+                known = {item_id: each for item_id, each in prints.items() if each}
+                saved.append(call._replace(saved=known, read=kept))
+            if items and journal is not None:
+                journal.write(items)
+            written = [item.item_id for item in items]
+            yield from recorded(queue, journal, written, act(saved, is_first_look), *_TAKEN)
 
     def print_of(item: ItemSnapshot) -> str | None:
         """The fingerprint of an item that is to be saved; None if it is to be left alone."""

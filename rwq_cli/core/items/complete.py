@@ -1,7 +1,7 @@
 """Completing and removing items: `lua/ops/complete.lua`."""
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, BATCH_WRITES, Flush
 from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
@@ -17,27 +17,16 @@ from rwq_cli.core.state.rules import is_guard
 _STAYS = frozenset({State.WAITING, State.DELAYED, State.DUE, State.BURIED})
 
 
-class ResultOptions:
+class ResultOptions(NamedTuple):
     """The result to keep for each item that a call completes, the same for all.
 
     Its status is `REJECTED` for items that were given up. One that would be kept for less than 1 ms
     is an `InvalidArgument`.
     """
 
-    def __init__(
-        self,
-        result: bytes | None = None,
-        status: ResultStatus = ResultStatus.COMPLETED,
-        ttl_s: float = RESULT_TTL_S,
-    ) -> None:
-        self.result = result
-        self.status = status
-        self.ttl_ms = result_time_ms(ttl_s)
-
-    @property
-    def items_max(self) -> int:
-        """The maximum number of items for one call."""
-        return max(1, min(BATCH_WRITES, BATCH_BYTES // max(1, len(self.result or b""))))
+    result: bytes | None = None
+    status: ResultStatus = ResultStatus.COMPLETED
+    ttl_s: float = RESULT_TTL_S
 
 
 def completing_args(
@@ -50,10 +39,10 @@ def completing_args(
     return {
         "done": done.value,
         "owners": b"".join(b"%d:%b" % (len(owner), owner) for owner in owners),
-        "keep_ms": None if options is None else options.ttl_ms,
-        "status": None if options is None else options.status.value,
+        "keep_ms": options and result_time_ms(options.ttl_s),
+        "status": options and options.status.value,
         "has_result": options is not None and options.result is not None,
-        "result": None if options is None else options.result,
+        "result": options and options.result,
     }
 
 
@@ -78,7 +67,10 @@ def complete(
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else owner
     args = completing_args(result_options, owners)
     act = _ending(queue, args, expected, journal, as_waiting, dry_run=dry_run)
-    items_max = BATCH_PLACES if result_options is None else result_options.items_max
+    items_max = BATCH_PLACES
+    if result_options is not None:
+        items_max = BATCH_BYTES // max(1, len(result_options.result or b""))
+        items_max = max(1, min(BATCH_WRITES, items_max))
     return Outcomes(run(queue, act, ids, "completing", items_max=items_max))
 
 

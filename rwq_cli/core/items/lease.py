@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES
@@ -47,13 +47,23 @@ class LeasedBatch:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Item]:
+        state = State.WAITING if self.lease is None else State.LEASED
         counts = self.returns or repeat(None, len(self.ids))
         for item_id, data, count in zip(self.ids, self.data, counts, strict=True):
-            yield _leased_item(self.queue, item_id, data, self.lease, count)
+            yield Item(
+                queue=self.queue,
+                item_id=item_id,
+                state=state,
+                payload_bytes=len(data),
+                data=data,
+                preview=data[:PREVIEW_BYTES],
+                lease=self.lease,
+                returns=count,
+            )
 
 
 class Leased(Batched[Item]):
-    """The items that were leased."""
+    """The items that were leased; in a dry run, those that would be, one by one."""
 
     batches: Iterator[LeasedBatch]
 
@@ -109,7 +119,7 @@ def lease_from(
     request = LeaseRequest(count, first.holder, lease_time_ms(lease_s), data)
     if dry_run:
         first.connection.set_no_touch()
-        return Leased(_leasable_batches(distinct, request, shuffle))
+        return Leased(_leasable(distinct, request, shuffle))
     return Leased(_lease_batches(distinct, request, wait_s, shuffle, before_waiting))
 
 
@@ -243,43 +253,42 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
                 yield batch
 
 
-def _leasable_batches(
+def _leasable(
     queues: list[Queue], request: LeaseRequest, shuffle: Shuffle | None
-) -> Iterator[LeasedBatch]:
+) -> Iterator[Iterable[Item]]:
     """The items that would be leased, for a dry run."""
+
+    def waiting(queue: Queue) -> Iterator[Item]:
+        skipped, examined = 0, -1
+        while examined:
+            args = request.args(request.items_max, LEASE_ITEMS, skipped)
+            reply = queue.run("lease", **args, dry_run=True)
+            examined = reply[0]
+            skipped += examined
+            yield from batch_of(queue, reply)
+
+    def promoted(queue: Queue) -> Iterator[Item]:
+        for batch in promote(queue, dry_run=True):
+            ids = batch.ids_with(Status.PROMOTED)
+            parts = read_items(queue, ids, Skipped())
+            found = {item.item_id: item for part in parts for item in part}
+            items = [found[item_id] for item_id in ids if item_id in found]
+            data = [item.data if request.data else b"" for item in items]
+            returns = [item.returns for item in items]
+            yield from LeasedBatch([i.item_id for i in items], data, returns, queue.name)
+
     turn = list(queues)
     if shuffle is not None:
         shuffle(turn)
     # A lease would drop the second entry of an ID.
     seen: set[bytes] = set()
     for queue in turn:
-        skipped, examined = 0, -1
-        while examined and len(seen) < request.items_max:
-            args = request.args(request.items_max, LEASE_ITEMS, skipped)
-            reply = queue.run("lease", **args, dry_run=True)
-            batch, examined = batch_of(queue, reply), reply[0]
-            skipped += examined
-            fresh = [at for at, item_id in enumerate(batch.ids) if item_id not in seen]
-            del fresh[request.items_max - len(seen) :]
-            seen.update(batch.ids[at] for at in fresh)
-            if fresh:
-                ids, data = [batch.ids[at] for at in fresh], [batch.data[at] for at in fresh]
-                returns = [batch.returns[at] for at in fresh] if batch.returns else ()
-                yield LeasedBatch(ids, data, returns, queue.name)
-        if len(seen) < request.items_max:
-            # What a lease would promote.
-            promoted = (batch.ids_with(Status.PROMOTED) for batch in promote(queue, dry_run=True))
-            due = list(islice(chain.from_iterable(promoted), request.items_max - len(seen)))
-            parts = read_items(queue, due, Skipped())
-            items = {item.item_id: item for part in parts for item in part}
-            found = [items[item_id] for item_id in due if item_id in items]
-            yield LeasedBatch(
-                [item.item_id for item in found],
-                [item.data if request.data else b"" for item in found],
-                [item.returns for item in found],
-                queue.name,
-            )
-            seen.update(due)
+        for item in chain(waiting(queue), promoted(queue)):
+            if item.item_id not in seen:
+                seen.add(item.item_id)
+                yield [item]
+                if len(seen) == request.items_max:
+                    return
         if seen:
             return
 
@@ -290,29 +299,6 @@ def batch_of(queue: Queue, reply: Sequence[Any], lease: Lease | None = None) -> 
     return LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2], returns, queue.name, lease)
 
 
-def _leased_item(
-    queue: bytes, item_id: bytes, data: bytes, lease: Lease | None, returns: int | None
-) -> Item:
-    return Item(
-        queue=queue,
-        item_id=item_id,
-        state=State.WAITING if lease is None else State.LEASED,
-        payload_bytes=len(data),
-        data=data,
-        preview=data[:PREVIEW_BYTES],
-        lease=lease,
-        returns=returns,
-    )
-
-
-class LeaseAttempt(NamedTuple):
-    """An attempt to lease one item: the item with its new lease, or waiting in a dry run; if it was
-    not leased, its ID, the state that prevented it, and the current lease."""
-
-    item: Item
-    is_leased: bool
-
-
 def lease_ids(
     queue: Queue,
     ids: Iterable[bytes | str],
@@ -320,11 +306,13 @@ def lease_ids(
     lease_s: float = LEASE_S,
     data: bool = True,
     dry_run: bool = False,
-) -> Iterator[LeaseAttempt]:
+) -> Iterator[tuple[Item, bool]]:
     """Lease these items, a few, which may wait anywhere in the queue, or be delayed, due or buried.
 
     An item that somebody holds is left alone. So is an abandoned or orphaned item: it is not
-    waiting, and needs a clean or a release. Yields the attempt for each distinct ID.
+    waiting, and needs a clean or a release. Yields for each distinct ID the item with its new
+    lease, or waiting in a dry run; if it was not leased, with the state that prevented it and the
+    current lease. The second value says whether it was.
     """
     lease = Lease(queue.holder, lease_time_ms(lease_s))
     for item_id in dict.fromkeys(map(to_bytes, ids)):
@@ -342,5 +330,5 @@ def lease_ids(
             item = item._replace(position=position if position >= 0 else None)
             (item,) = with_details(queue, [item], Detail.DATA)
         else:
-            item = _leased_item(queue.name, item_id, payload, lease, returns)
-        yield LeaseAttempt(item, bool(is_leased))
+            (item,) = LeasedBatch([item_id], [payload], [returns], queue.name, lease)
+        yield item, bool(is_leased)

@@ -222,9 +222,18 @@ class Transfer:
             statuses.update((item_id, Outcome(item_id, late)) for item_id in unread)
             movable -= unread
         some = [call.only(movable) for call in calls]
+        read = {item.item_id: item for call in calls for item in call.read}
+
+        def buried() -> Iterator[ItemSnapshot]:
+            for batch in self._bury(some, is_first_look):
+                ids = batch.ids_with(Status.BURIED, Status.ALREADY_BURIED)
+                statuses.update((each.item_id, each) for each in batch)
+                statuses.update((i, Outcome(i, Status.CHANGED)) for i in ids)
+                # With the data that they had when they were read.
+                yield from map(read.__getitem__, ids)
+
         with self._to_its_end():
-            for each in self._carry(self._buried(some, is_first_look, statuses)):
-                statuses[each.item_id] = each
+            statuses.update((each.item_id, each) for each in self._carry(buried()))
 
     @contextmanager
     def _to_its_end(self) -> Iterator[None]:
@@ -247,18 +256,6 @@ class Transfer:
     def _check_stop(self) -> None:
         if self._queue.connection.stop.requested:
             raise KeyboardInterrupt
-
-    def _buried(
-        self, calls: Sequence[Located], is_first_look: bool, statuses: dict[bytes, Outcome]
-    ) -> Iterator[ItemSnapshot]:
-        """Bury items; yields those that are buried, and notes why others are not."""
-        read = {item.item_id: item for call in calls for item in call.read}
-        for batch in self._bury(calls, is_first_look):
-            ids = batch.ids_with(Status.BURIED, Status.ALREADY_BURIED)
-            statuses.update((each.item_id, each) for each in batch)
-            statuses.update((i, Outcome(i, Status.CHANGED)) for i in ids)
-            # With the data that they had when they were read.
-            yield from map(read.__getitem__, ids)
 
     def _marked_items(self, ids: Sequence[bytes]) -> Iterator[ItemSnapshot]:
         for _, batch in read_snapshots(self._queue, unlisted(ids), Skipped()):

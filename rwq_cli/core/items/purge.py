@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, BLOCK_IDS, Acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S
@@ -68,19 +69,18 @@ def count_items(queue: Queue) -> int:
     return len(_own_keys(queue).items)
 
 
-@dataclass
-class _Keys:
+class _Keys(NamedTuple):
     """The IDs of a queue's items, leases and results, and the keys of its marks."""
 
-    items: _Ids = field(default_factory=_Ids)
-    leases: _Ids = field(default_factory=_Ids)
-    results: _Ids = field(default_factory=_Ids)
-    marks: _Ids = field(default_factory=_Ids)
+    items: _Ids
+    leases: _Ids
+    results: _Ids
+    marks: _Ids
 
 
 def _own_keys(queue: Queue) -> _Keys:
     """Scan all keys once; `InvalidArgument` if another queue's keys are among them."""
-    keys, found = queue.keys, _Keys()
+    keys, found = queue.keys, _Keys({}, {}, {}, {})
     suspects: list[bytes] = []
     prefixes = *keys.id_prefixes, keys.result_prefix, keys.undo_prefix
     for page in queue.connection.scan_keys(keys.pattern):
@@ -187,12 +187,10 @@ def _remove_results(
     dry_run: bool,
 ) -> None:
     """Delete the results of items that are gone; keys that are not results stay."""
-    others: set[bytes] = set()
     queue.progress.begin("removing results")
     try:
         for batch in read_result_keys(queue, ids, data=True):
-            others.update(each.item_id for each in batch if not each.result)
-            others.difference_update(each.item_id for each in batch if each.kind == KIND_NONE)
+            purged.others += sum(not each.result and each.kind != KIND_NONE for each in batch)
             results = [
                 each.result
                 for each in batch
@@ -206,8 +204,6 @@ def _remove_results(
             queue.progress.advance(len(results))
     except PermissionDenied:
         purged.is_denied = True
-        return
-    purged.others = len(others)
 
 
 def _remove_leftovers(queue: Queue, own: _Keys) -> None:

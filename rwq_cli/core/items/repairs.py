@@ -17,9 +17,9 @@ from uuid import uuid4
 from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES, ids_per_call, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import by_script, run
+from rwq_cli.core.items.bulk import by_script, run, unlisted
 from rwq_cli.core.model import TIME_MS_MAX, OutcomeBatch, State, Status
-from rwq_cli.core.state.expected import Expected, FirstLook, Located
+from rwq_cli.core.state.expected import Expected, FirstLook
 
 _SCHEDULED = frozenset(state for state in State if state.is_scheduled)
 # The script argument for a `bury_after` of None.
@@ -56,8 +56,7 @@ def restore_guards(
     """Put back the guards of delayed and buried items in no list that are missing under a name."""
     args = {"bury_after": _NEVER, "looked_ms": TIME_MS_MAX}
     act = by_script(queue, "repair", args, Expected(_SCHEDULED), dry_run=dry_run)
-    batches = in_batches(ids, items_max=BATCH_WRITES)
-    calls = (Located.at_places(each, [""] * len(each), TIME_MS_MAX) for each in batches)
+    calls = unlisted(ids, since_ms=TIME_MS_MAX, items_max=BATCH_WRITES)
     for batch in act(calls, False):
         yield OutcomeBatch.all_of(batch.ids_with(Status.GUARDED), Status.GUARDED)
 

@@ -11,9 +11,16 @@ from redis import Redis
 from rwq_cli.core import Connection, Due, InvalidArgument, NewItem, Outcome, Status, WorkQueue
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import PermissionDenied
-from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, NewItems, add_batches, batched_items
+from rwq_cli.core.items.add import (
+    ADD_ITEMS,
+    ADD_ITEMS_LATER,
+    NewItems,
+    add_batches,
+    add_spread,
+    batched_items,
+    picker,
+)
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.items.spread import Picker, add_spread
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, AsUser, contents
 from tests.support import numbered
@@ -171,14 +178,14 @@ IDS = numbered(4000, b"%d")
 
 def test_the_rule_is_the_same_for_ever() -> None:
     """Made with `printf '%s\\0%s' NAME ID | b2sum -l 64`, the greatest first."""
-    picker = Picker([b"a", b"b", b"c"])
+    pick = picker([b"a", b"b", b"c"])
     ids = (b"1", b"2", b"3", b"4", b"5", b"\xff")
-    assert b"".join(map(picker.pick, ids)) == b"ccbaca"
+    assert b"".join(map(pick, ids)) == b"ccbaca"
 
 
 def test_only_items_that_pick_a_new_queue_change_theirs() -> None:
-    before, after = Picker(NAMES), Picker([*NAMES, b"{jobs:new}"])
-    changed = {after.pick(i) for i in IDS if before.pick(i) != after.pick(i)}
+    before, after = picker(NAMES), picker([*NAMES, b"{jobs:new}"])
+    changed = {after(i) for i in IDS if before(i) != after(i)}
     assert changed == {b"{jobs:new}"}
 
 
@@ -190,13 +197,13 @@ def test_a_second_add_is_a_duplicate_wherever_the_item_went(
     def add(*, dry_run: bool = False) -> Counter[Status]:
         items = (NewItem(item_id, b"data") for item_id in IDS)
         batches = add_spread(queues, batched_items(items), dry_run=dry_run)
-        return Counter(each.status for batch in batches for each in batch.outcomes)
+        return Counter(each.status for _, batch in batches for each in batch)
 
     assert add(dry_run=True) == {Status.ADDED: 4000}
     assert raw.dbsize() == 0
     assert add() == {Status.ADDED: 4000}
     assert add() == {Status.DUPLICATE: 4000}
-    picker = Picker(NAMES)
+    pick = picker(NAMES)
     for name in NAMES:
         waiting = raw.lrange(name + b":queue", 0, -1)
-        assert waiting[::-1] == [item_id for item_id in IDS if picker.pick(item_id) == name]
+        assert waiting[::-1] == [item_id for item_id in IDS if pick(item_id) == name]

@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Item, Lease, Outcome, State, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument, WrongType
-from rwq_cli.core.items.lease import LeaseAttempt, lease_from, lease_ids
+from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import HOLDER, QUEUE, Backend, FakeClock, Foreign, contents, lasts, work_of
 from tests.driver import TIMEOUT_S, until
@@ -86,9 +86,9 @@ def test_several_by_id_in_the_order_given_each_once(
     raw.hset(keys.returns, b"1", 3)
     attempts = lease_ids(queue, [b"\xff\x00", b"wrong", b"1", b"\xff\x00"], lease_s=60)
     assert list(attempts) == [
-        LeaseAttempt(leased(b"\xff\x00"), True),
-        LeaseAttempt(Item(QUEUE, b"wrong", State.ABANDONED), False),
-        LeaseAttempt(leased(b"1")._replace(returns=3), True),
+        (leased(b"\xff\x00"), True),
+        (Item(QUEUE, b"wrong", State.ABANDONED), False),
+        (leased(b"1")._replace(returns=3), True),
     ]
     assert raw.lrange(keys.main, 0, -1) == [b"2"]
     assert raw.lrange(keys.processing, 0, -1) == [b"1", b"\xff\x00", b"wrong"]

@@ -201,8 +201,8 @@ class TestMove:
         foreign.buried(b"b", b"being moved to jobs on x; the same rwq mv finishes it")
         ends = [queue.release(b"a"), queue.release(b"a", delay_s=9), queue.bury(b"a", reason=b"x")]
         assert [each.status for (each,) in ends] == [Status.MOVING] * 3
-        (attempt,) = lease_ids(queue, [b"a"])
-        assert (attempt.is_leased, attempt.item.state) == (False, State.BURIED)
+        ((item, is_leased),) = lease_ids(queue, [b"a"])
+        assert (is_leased, item.state) == (False, State.BURIED)
         statuses = [each.status for each in queue.kick_many([b"a", b"b"])]
         assert statuses == [Status.MOVING, Status.KICKED]
         assert queue.release(b"a", force=True)[0].status is Status.RELEASED
