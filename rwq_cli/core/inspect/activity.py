@@ -88,11 +88,8 @@ class RateMeter:
         return {name: self.rates(name) for name in self.samples}
 
     def sample(self, queues: Sequence[Queue]) -> dict[bytes, Sample | ServerError]:
-        """Sample queues, each at one instant, in the same time for queues of any length.
-
-        Queues of a cluster are sampled by commands in sequence. The queues are on one connection.
-        One that could not be sampled has the reason.
-        """
+        """Sample queues on one connection, each at one instant (those of a cluster by commands in
+        sequence). One that could not be sampled has the reason."""
         found: dict[bytes, Sample | ServerError] = {}
         for at in range(0, len(queues), QUEUES_PER_CALL):
             group = queues[at : at + QUEUES_PER_CALL]
@@ -209,12 +206,8 @@ class Overview(NamedTuple):
 
 
 class QueueWatch:
-    """Samples queues again and again.
-
-    A tick reads lengths and both ends of the main lists. Abandoned items are counted as `rwq
-    queues` counts them, which takes time for each entry of processing: for a limited time in one
-    tick, those first whose turn was longest ago.
-    """
+    """Samples queues again and again. Counting abandoned items takes time for each entry of
+    processing: a tick does it for a limited time, for those first whose turn was longest ago."""
 
     def __init__(
         self, connection: "Connection", names: Iterable[bytes], clock: Clock | None = None
@@ -238,7 +231,6 @@ class QueueWatch:
                 self._taken.pop(name, None)
 
     def tick(self) -> Overview:
-        """Sample all queues now."""
         queues = [self._queues[name] for name in sorted(self._queues)]
         status = server_status(self._connection)
         started_s = perf_counter()
@@ -269,7 +261,6 @@ class QueueWatch:
         return Overview(rows, status, left_out, call_s)
 
     def _count_taken(self, samples: Mapping[bytes, Sample]) -> None:
-        """Count abandoned items, as many as a tick may."""
         turn = {name: at for at, name in enumerate(self._taken)}
         room = _ENTRIES_PER_TICK
         chosen: list[Queue] = []

@@ -42,10 +42,8 @@ def length_commands(queue: Queue) -> list[Command]:
 
 
 def lengths_and_abandoned(queue: Queue, *, within_s: float = COUNT_S) -> Counts:
-    """The lengths, and how many items are abandoned, as far as the time allows.
-
-    `abandoned` is None if this user may not read the leases, or no script can.
-    """
+    """The lengths, and how many items are abandoned, as far as the time allows; None if this user
+    may not read the leases, or no script can."""
     known = lengths(queue)
     if known.processing and not queue.is_in_one_slot:
         return known
@@ -58,11 +56,8 @@ def lengths_and_abandoned(queue: Queue, *, within_s: float = COUNT_S) -> Counts:
 
 
 def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[Taken | ServerError]:
-    """Count the abandoned items of queues on one connection, the longest leased first.
-
-    It takes two round trips for all queues that have a page of entries at most. Of each longer one
-    more than a page is read only if there is time.
-    """
+    """Count the abandoned items of queues on one connection, the longest leased first, in two round
+    trips for all. Of processing, more than a page is read only if there is time."""
     if not queues:
         return []
     clock = queues[0].clock
@@ -101,11 +96,9 @@ def counts(
     sample_sizes: bool | None = None,
     within_s: float = COUNT_S,
 ) -> Counts:
-    """Counts by state; see `WorkQueue.counts`.
-
-    Sampling the sizes of waiting items, if that is not decided, must not reset their idle times.
-    Unless it is `deep`, what is in processing is told apart as far as the time allows.
-    """
+    """See `WorkQueue.counts`. Sampling the sizes of waiting items, if that is not decided, must not
+    reset their idle times. Unless it is `deep`, what is in processing is told apart as far as the
+    time allows."""
     if sample_sizes is None:
         sample_sizes = queue.connection.set_no_touch()
     keys, half = queue.keys, _SAMPLE_ITEMS // 2

@@ -43,11 +43,11 @@ class Difference(NamedTuple):
 
 
 def differences(queue: Queue, other: Queue) -> Iterator[Difference]:
-    """The items that only one of two queues has, and those whose data or state differ.
+    """The items that only one of two queues has, and those whose data or state differ; those that
+    only the other has come last.
 
-    The queues may be on two servers. The items of the first queue come first, then those that only
-    the other has, in no particular order. Memory holds the entries of both lists of both, about 110
-    MB for a million. While others change the queues, an item may be compared before and after its
+    The queues may be on two servers. Memory holds the entries of both lists of both, about 110 MB
+    for a million. While others change the queues, an item may be compared before and after its
     change, and an ID may come twice.
     """
     here, there = _Side(queue), _Side(other)

@@ -27,7 +27,7 @@ from rwq_cli.core.inspect.lookup import (
 from rwq_cli.core.inspect.selection import (
     FOUND_DEEP,
     ITEMS,
-    SCHEDULED_STATES,
+    LISTED_IN,
     Selection,
     Source,
     source_of,
@@ -61,7 +61,7 @@ def items(
     if wanted is not None:
         page_size = min(PAGE_SIZE, wanted) if selection.is_all else PAGE_SIZE
     _begin(queue, source, wanted)
-    detail, accepts = detail_of(queue, data=data, bare=bare), selection.facts_filter()
+    detail = detail_of(queue, data=data, bare=bare)
     # What selects is read in any case.
     read = detail
     if selection.needs_data:
@@ -72,7 +72,7 @@ def items(
     def chosen() -> Iterator[Item]:
         for page in _walk(queue, source, selection.id_glob, page_size, tail=tail, skip=skip):
             found = (item_from(queue.name, facts, at) for _, _, at, facts in page if facts)
-            detailed = with_details(queue, list(filter(accepts, found)), read)
+            detailed = with_details(queue, list(filter(selection.accepts_facts, found)), read)
             for item in filter(selection.accepts_details, detailed):
                 yield item if read is detail else item._replace(data=None)
 
@@ -87,10 +87,8 @@ def leases(
     data: bool = False,
     bare: bool = False,
 ) -> Iterator[Item]:
-    """The items in processing, by urgency; see `WorkQueue.leases`.
-
-    All of processing is read; details, unless they select, only of items that are shown.
-    """
+    """The items in processing, by urgency: all are read; details, unless they select, only of
+    items that are shown."""
     selection = selection or Selection()
     processing, detail = Source(processing=True), detail_of(queue, data=data, bare=bare)
     needs_details = selection.needs_details
@@ -114,10 +112,8 @@ def _urgency(item: Item) -> float:
 def listed_states(
     queue: Queue, wanted: Set[State], id_glob: bytes | None = None
 ) -> Iterator[tuple[bytes, State]]:
-    """The IDs in one of these states, in the order of `items`; an ID may come twice.
-
-    The server computes the states, so this is faster than `items`.
-    """
+    """The IDs in one of these states, in the order of `items`, which is slower: here the server
+    computes the states. An ID may come twice."""
     source = source_of(wanted)
     _begin(queue, source)
     for page in _walk(queue, source, id_glob, WALK_ENTRIES, facts_too=False):
@@ -144,12 +140,7 @@ def _begin(queue: Queue, source: Source, wanted: int | None = None) -> None:
     queue.progress.begin("listing", lambda: min(entries(), wanted or LONGEST_LIST))
 
 
-# The states in which an entry lists its item. That of a guarded item in processing is stale.
-_LISTED = {
-    "main": frozenset(State),
-    "processing": frozenset(state for state in State if not state.is_scheduled),
-    **SCHEDULED_STATES,
-}
+_ZSETS = ("delayed", "buried")
 # An ID, its state, its place in main if it was found there, and its facts if they were read.
 _Entry = tuple[bytes, State, int | None, Facts | None]
 
@@ -188,8 +179,8 @@ def _walk(
         seen.update(facts.item_id for facts in deep)
     length = int(queue.call("LLEN", queue.keys.main)) if tail and source.main else 0
     cursors: dict[str, ListCursor | ScheduledCursor] = {}
-    for where in _LISTED:
-        if getattr(source, where) and where in SCHEDULED_STATES:
+    for where in LISTED_IN:
+        if getattr(source, where) and where in _ZSETS:
             cursors[where] = ScheduledCursor(queue, where, latest_first=tail, page_size=page_size)
         elif getattr(source, where):
             key, size = getattr(queue.keys, where), page_size
@@ -205,7 +196,7 @@ def _walk(
             ids = list(found.values())
             # Those in a sorted set that may be in another state, wherever they are.
             exact: dict[bytes, Facts] = {}
-            if where in SCHEDULED_STATES:
+            if where in _ZSETS:
                 replies = queue.read_each("find_ambiguous", in_batches(ids))
                 ambiguous = [item_id for _, reply in replies for item_id in reply]
                 exact = {facts.item_id: facts for facts in facts_of(queue, ambiguous)}
@@ -219,7 +210,7 @@ def _walk(
                 if item_id in exact:
                     facts = exact[item_id]
                     state = facts.state
-                if is_main or state in _LISTED[where]:
+                if state in LISTED_IN[where]:
                     position = (length - 1 - at if tail else at) if is_main else None
                     entries.append((item_id, state, position, facts))
             # Of main, which may be long, only what has an entry in a sorted set, too.

@@ -1,13 +1,11 @@
-"""Looking up IDs wherever they are: their places in the lists, their facts, a second look; and what
-is shown of them.
-"""
+"""Looking up IDs wherever they are: their places, their facts, and what is shown of them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from enum import Enum
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS, FEW_IDS, SCAN_BUDGET_ENTRIES
 from rwq_cli.core.errors import PermissionDenied, WrongType
@@ -33,16 +31,12 @@ class Places(NamedTuple):
 
     @property
     def listed(self) -> Set[bytes]:
-        """The IDs in either list."""
         return self.main.keys() | self.processing.keys()
 
 
 def places_of(queue: Queue, ids: Collection[bytes]) -> Places:
-    """Find IDs in both lists: a few by name, for more the lists are read once for all of them.
-
-    Main is read before and after processing, so that an item that moves between them is found in
-    exactly one.
-    """
+    """Find IDs in both lists: a few by name, for more the lists are read once for all of them. Main
+    is read before and after processing, so that an item that moves is found in exactly one."""
     wanted = ids if isinstance(ids, Set) else frozenset(ids)
     lists = [queue.keys.main, queue.keys.processing, queue.keys.main]
     if len(wanted) <= FEW_IDS:
@@ -80,10 +74,8 @@ def _in_list(queue: Queue, key: bytes, wanted: Set[bytes]) -> _ByID:
 
 
 def _by_name(queue: Queue, wanted: Set[bytes], lists: Sequence[bytes]) -> list[_ByID]:
-    """Find a few IDs in lists of any length, in one round trip; each call looks for one ID.
-
-    It costs as much as one LREM. A place may be off by what others push meanwhile.
-    """
+    """Find a few IDs in lists of any length, in one round trip: each command costs as much as one
+    LREM. A place may be off by what others push meanwhile."""
     commands: list[Command] = [("LLEN", key) for key in lists]
     for item_id in wanted:
         commands += [("LPOS", key, item_id, "COUNT", 0) for key in lists]
@@ -111,17 +103,25 @@ class ItemReport(NamedTuple):
 
 
 def look_up(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> Iterator[ItemReport]:
-    """Look up IDs in both lists, and in the list of 0.1 cleaners; in order.
-
-    If the lists are short, all facts are of one instant; otherwise they are read after the places.
-    """
+    """Look up IDs in both lists, and in the list of 0.1 cleaners; in order. If the lists are short,
+    all facts are of one instant; otherwise they are read after the places."""
     if not ids:
         return
     if len(ids) <= BATCH_ITEMS:
         scan_max = SCAN_BUDGET_ENTRIES
-        lengths, *facts = queue.run("look_up", *ids, scan_max=scan_max, digests_too=digests)
-        if facts:
-            yield from _reports(queue, ids, lengths, facts[0])
+        lengths, *rest = queue.run("look_up", *ids, scan_max=scan_max, digests_too=digests)
+        if rest:
+            (now_ms, *values), fields = rest[0], FACT_FIELDS + 4
+            for at, item_id in enumerate(ids):
+                *own, digest = values[at * fields : (at + 1) * fields]
+                found = zip(lengths, own[FACT_FIELDS:], strict=True)
+                from_right = [
+                    [length - 1 - int(index) for index in reversed(indexes.split())]
+                    for length, indexes in found
+                ]
+                known, counts = [*own[:FACT_FIELDS], digest], map(len, from_right)
+                facts = parse_facts(queue.keys, item_id, known, int(now_ms), *counts)
+                yield ItemReport(facts, *from_right[:2])
             return
     places = places_of(queue, ids)
     cleaning = Counter(chain.from_iterable(ListCursor(queue, queue.keys.cleaning)))
@@ -133,32 +133,12 @@ def look_up(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> I
 
 
 def facts_of(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> Iterator[Facts]:
-    """The facts about IDs, in order; see `look_up`."""
     return (each.facts for each in look_up(queue, ids, digests=digests))
 
 
-def _reports(
-    queue: Queue, ids: Iterable[bytes], lengths: Sequence[int], reply: Sequence[Any]
-) -> Iterator[ItemReport]:
-    now_ms, *values = reply
-    fields = FACT_FIELDS + 4
-    for at, item_id in enumerate(ids):
-        own = values[at * fields : (at + 1) * fields]
-        places = [
-            [length - 1 - int(index) for index in reversed(indexes.split())]
-            for length, indexes in zip(lengths, own[FACT_FIELDS:-1], strict=True)
-        ]
-        fields_of_keys = [*own[:FACT_FIELDS], own[-1]]
-        facts = parse_facts(queue.keys, item_id, fields_of_keys, int(now_ms), *map(len, places))
-        yield ItemReport(facts, places[0], places[1])
-
-
 def look_twice(queue: Queue, ids: Collection[bytes], grace_s: float) -> Iterator[Facts]:
-    """Look up IDs, wait for the grace period, and look them up again.
-
-    Yields the facts of the second look, for the IDs that still name the same item (`FirstLook`), or
-    that a lease or guard protects by now, or that have no data.
-    """
+    """Look up IDs twice, a grace period apart: the facts of the second look, for the IDs that still
+    name the same item (`FirstLook`), that are protected by now, or that have no data."""
     look = FirstLook(queue.now_ms())
     for facts in facts_of(queue, ids, digests=True):
         look.note(facts)
@@ -197,11 +177,8 @@ def forecast(
     queue: Queue, reports: Sequence[ItemReport], *, sample_s: float
 ) -> list[Forecast | None]:
     """Compare the places of items with those after a while; None if one is not waiting both times.
-
-    The server does not store how fast a queue is processed, so a forecast holds only for the
-    moment. The rate counts the entries that leave the list ahead of an item, by a lease or
-    otherwise, minus those that are pushed in front of it.
-    """
+    The rate, of the moment, counts the entries that leave the list ahead of an item, by a lease or
+    otherwise, minus those that are pushed in front of it."""
     began_s = queue.clock.monotonic()
     waiting = [report.facts.item_id for report in reports if report.position is not None]
     if waiting:
@@ -223,10 +200,8 @@ def describe(
     queue: Queue, reports: Iterable[ItemReport], *, data: bool = False, sizes: bool = False
 ) -> tuple[list[Item], list[ResultKey] | None]:
     """The items of reports, in order, with their idle times, sizes and previews, or all data; and
-    the result key of each ID, None if this user may not read them.
-
-    `sizes` reads sizes and previews even if that resets idle times, which are read before.
-    """
+    the result key of each ID, None if this user may not read them. `sizes` reads sizes and previews
+    even if that resets idle times, which are read before."""
     items = [item_from(queue.name, report.facts, report.position) for report in reports]
     ids, detail = [item.item_id for item in items], detail_of(queue, data=data, sizes=sizes)
     kept: list[ResultKey] | None = None
@@ -283,10 +258,7 @@ def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
 
 
 def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterator[Item]:
-    """Add idle times, sizes, previews and data to items.
-
-    The idle time is read before the data, so that it is right even if reading the data resets it.
-    """
+    """Add idle times, which are read first, as reading data may reset them; sizes and data."""
     left = iter(items)
     if detail is not Detail.BARE:
         ids = [item.item_id for item in items]

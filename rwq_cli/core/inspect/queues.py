@@ -53,11 +53,8 @@ def exists(queue: Queue) -> bool:
 def matching_queues(
     connection: "Connection", words: Iterable[bytes], *, any_type: bool = False
 ) -> dict[bytes, list[bytes]]:
-    """The queues that each word names: one name, or all that match a pattern, in order.
-
-    A pattern that is also the name of a queue, even of one with items in no list, is that name.
-    Keys are scanned only if there is a pattern; for `any_type` see `queue_names`.
-    """
+    """The queues that each word names: one name, or all that match a pattern, in order. A pattern
+    that is also the name of a queue, even of one with items in no list, is that name."""
     found: dict[bytes, list[bytes]] = {}
     names: Sequence[bytes] | None = None
     for word in words:
@@ -72,10 +69,8 @@ def matching_queues(
 
 
 def has_items(queue: Queue) -> bool:
-    """Whether one of the first entries of a list or sorted set is an item.
-
-    The keys of other programs may have the same names, but have no data of items.
-    """
+    """Whether one of the first entries of a list or sorted set is an item: other programs may have
+    keys of the same names, but no data."""
     keys = queue.keys
     lists, zsets = (keys.main, keys.processing, keys.cleaning), (keys.delayed, keys.buried)
     pages = queue.call_all(
@@ -90,11 +85,8 @@ def has_items(queue: Queue) -> bool:
 
 
 def next_ages(next_ids: Mapping[Queue, Sequence[bytes]]) -> dict[bytes, int]:
-    """By queue name, about how long its next item has waited, seconds; unknown ones are left out.
-
-    The queues, on one connection, come with the next entries of their main lists, of which the
-    first may be ghosts.
-    """
+    """By queue name, about how long its next item has waited, seconds, if that is known. Queues, on
+    one connection, come with the next entries of main, of which the first may be ghosts."""
     pairs = [(queue, item_id) for queue, own in next_ids.items() for item_id in own]
     if not pairs:
         return {}

@@ -79,10 +79,8 @@ def read_result_keys(
 
 
 def all_results(queue: Queue) -> Iterator[list[Result]]:
-    """Every result of a queue, each once and whole, in batches of a bounded number of bytes.
-
-    SCAN may return a key twice, so each ID is kept until the end.
-    """
+    """Every result of a queue, whole, in batches of a bounded number of bytes. SCAN may return a
+    key twice, so each ID is kept until the end."""
     done: set[bytes] = set()
     for page in queue.connection.scan_keys(pattern_of(queue.keys.result_prefix)):
         prefix = len(queue.keys.result_prefix)

@@ -1,22 +1,23 @@
 """Which items to list: the structures that they are in, and what else selects them."""
 
-import operator
 import re
 from collections.abc import Callable, Set
+from functools import cache
+from operator import eq, ge, gt, le, lt, ne
 from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.keys import GUARDS, glob_pattern
+from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
+from rwq_cli.core.state.rules import is_guard
 
 # States that only a walk over the whole queue finds.
 FOUND_DEEP = frozenset({State.ORPHANED, State.UNLISTED, State.HELD, State.DUPLICATED})
-# States of IDs in any list or sorted set that are not items.
+# The states in which an entry lists its ID: that of a guarded item in processing is stale.
 _ANYWHERE = frozenset({State.GHOST, State.WRONG_TYPE})
-_MAIN = _ANYWHERE | {State.WAITING}
-_PROCESSING = _ANYWHERE | {State.LEASED, State.HELD, State.ABANDONED}
-# The states of IDs that are listed as delayed or buried.
-SCHEDULED_STATES = {
+LISTED_IN = {
+    "main": _ANYWHERE | {State.WAITING},
+    "processing": _ANYWHERE | {State.LEASED, State.HELD, State.ABANDONED},
     "delayed": _ANYWHERE | {State.DELAYED, State.DUE},
     "buried": _ANYWHERE | {State.BURIED},
 }
@@ -25,15 +26,7 @@ SCHEDULED_STATES = {
 ITEMS = frozenset(state for state in State if state.is_item)
 
 _COMPARISON = re.compile(r"\s*(<=|>=|!=|<|>|=)?\s*([0-9]{1,15})\s*")
-_COMPARE: dict[str | None, Callable[[int, int], bool]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "=": operator.eq,
-    None: operator.eq,
-}
+_COMPARE = {"<=": le, ">=": ge, "!=": ne, "<": lt, ">": gt, "=": eq, None: eq}
 
 
 def comparison(text: str) -> Callable[[int], bool]:
@@ -42,7 +35,14 @@ def comparison(text: str) -> Callable[[int], bool]:
     if match is None:
         raise InvalidArgument(f"{text!r} is not a comparison", "give a number, such as 2, or '>=2'")
     compare, number = _COMPARE[match[1]], int(match[2])
-    return lambda count: compare(count, number)
+    return lambda count: bool(compare(count, number))
+
+
+_pattern = cache(glob_pattern)
+
+
+def _matches(glob: bytes | None, text: bytes | None) -> bool:
+    return glob is None or (text is not None and _pattern(glob).match(text) is not None)
 
 
 class Selection(NamedTuple):
@@ -71,17 +71,14 @@ class Selection(NamedTuple):
 
     @property
     def is_all(self) -> bool:
-        """Whether it selects every item."""
         return self == Selection()
 
     @property
     def needs_data(self) -> bool:
-        """Whether it looks into the data."""
         return self.match is not None or self.where is not None
 
     @property
     def needs_details(self) -> bool:
-        """Whether it looks into the data, or at the idle time."""
         return self.needs_data or self.older_than_s is not None
 
     @property
@@ -90,25 +87,16 @@ class Selection(NamedTuple):
         by_lease = self.holder_glob is not None or self.reason_glob is not None
         return " ".join(["lease"] * by_lease + ["returns"] * (self.returns is not None))
 
-    def facts_filter(self) -> Callable[[Item], bool]:
-        """Decides about an item by its state, its lease, its reason and its returns."""
-        holder, reason = (
-            None if glob is None else glob_pattern(glob)
-            for glob in (self.holder_glob, self.reason_glob)
+    def accepts_facts(self, item: Item) -> bool:
+        """Decide about an item by its state, its lease, its reason and its returns."""
+        # A guard has no holder.
+        holder = item.lease.holder if item.lease and not is_guard(item.lease) else None
+        return (
+            (self.states is None or item.state in self.states)
+            and _matches(self.holder_glob, holder)
+            and _matches(self.reason_glob, item.reason)
+            and (self.returns is None or self.returns(item.returns or 0))
         )
-
-        def accepts(item: Item) -> bool:
-            if self.states is not None and item.state not in self.states:
-                return False
-            # A guard has no holder.
-            holders = item.lease.holder if item.lease else GUARDS[0]
-            if holder and (holders.startswith(GUARDS) or not holder.match(holders)):
-                return False
-            if reason and (item.reason is None or not reason.match(item.reason)):
-                return False
-            return self.returns is None or self.returns(item.returns or 0)
-
-        return accepts
 
     def accepts_details(self, item: Item) -> bool:
         """Decide about an item by its idle time and its data, which were read."""
@@ -149,10 +137,5 @@ class Source(NamedTuple):
 
 def source_of(states: Set[State]) -> Source:
     """The structures that items in these states are in."""
-    return Source(
-        main=bool(states & _MAIN),
-        processing=bool(states & _PROCESSING),
-        delayed=bool(states & SCHEDULED_STATES["delayed"]),
-        buried=bool(states & SCHEDULED_STATES["buried"]),
-        deep=bool(states & FOUND_DEEP),
-    )
+    found = {where: bool(states & listed) for where, listed in LISTED_IN.items()}
+    return Source(**found, deep=bool(states & FOUND_DEEP))

@@ -80,12 +80,9 @@ class Check(NamedTuple):
 def check(
     queue: Queue, limits: Mapping[Measure, Limits], *, deep: bool = False, grace_s: float = GRACE_S
 ) -> Check:
-    """Count a queue and compare the numbers with limits; `deep` counts orphans, too.
-
-    An item looks abandoned between its worker's pop and lease, and orphaned between its producer's
-    two writes. If that would raise an alarm, such items are counted only if two looks see them, as
-    in a clean.
-    """
+    """Count a queue and compare the numbers with limits; `deep` counts orphans, too. If abandoned
+    or orphaned items would raise an alarm, only those count that two looks see, as in a clean: a
+    live item looks so between two commands of its worker or producer."""
     counts = count_queue(queue, sample_sizes=False, deep=deep)
     found = evaluate(counts, limits)
     for state in (State.ABANDONED, State.ORPHANED):

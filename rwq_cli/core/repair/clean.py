@@ -167,10 +167,8 @@ def clean(
     dry_run: bool = False,
     bury_after: int | None = None,
 ) -> Iterator[list[CleanAction]]:
-    """Do a light or a deep clean under the lock; see `WorkQueue.light_clean`.
-
-    Reading the batches does the work. A `ServerError` gets the number of actions before it.
-    """
+    """See `WorkQueue.light_clean`. Reading the batches does the work, under the lock; a
+    `ServerError` gets the number of actions before it."""
     queue.connection.set_no_touch()
     with Acknowledged() as acknowledged, CleanLock(queue, dry_run=dry_run) as lock:
         # Everything is read before anything is done, so that a dry run sees what the run sees.

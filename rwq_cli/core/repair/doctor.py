@@ -7,7 +7,7 @@ again as it acts, so that concurrent doctors and cleaners fix an ID only once.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from rwq_cli.core.clock import GRACE_S
@@ -76,13 +76,25 @@ def diagnose(
         chosen = (found[code] for code in Code if code in found and code in wanted)
         return Diagnosis(queue.name, tuple(chosen), items, dry_run)
 
-    findings = list(_about_server_and_name(queue))
+    status, wrong = server_status(queue.connection), list(wrong_structures(queue))
+    policy, has_tag = (status.eviction or "").encode(), hash_tag(queue.name) is not None
+    findings = [
+        _about_keys(Code.EVICTING_SERVER, [policy] * status.may_evict),
+        _about_keys(Code.NO_PERSISTENCE, [], int(status.persists is False)),
+        _about_keys(Code.NO_HASH_TAG, [queue.name] * (not has_tag)),
+        _about_keys(Code.WRONG_TYPE, wrong),
+    ]
     # If one of the queue's own keys has the wrong type, the queue cannot be read.
-    if wrong := list(wrong_structures(queue)):
-        return diagnosis([*findings, _about_keys(Code.WRONG_TYPE, wrong)], None)
+    if wrong:
+        return diagnosis(findings, None)
     look = Look(FirstLook(queue.now_ms()))
     survey = _first_look(queue, look)
-    findings += _about_other_keys(queue, look, survey)
+    others = *survey.nested, *unlisted_owners(queue, look.suspects), *shadowed_by_name(queue)
+    findings += [
+        _about_keys(Code.WRONG_TYPE, survey.own(survey.wrong)),
+        _about_keys(Code.SHADOWED_NAME, list(dict.fromkeys(others))),
+        _about_keys(Code.FOREIGN_KEY, survey.examples, survey.unowned),
+    ]
     # Keys of the wrong type have a finding of their own.
     suspects = _only(look.suspects, lambda _, code: code in wanted - {Code.WRONG_TYPE})
     if suspects:
@@ -118,23 +130,6 @@ def diagnose(
 def _about_keys(code: Code, keys: Sequence[bytes], count: int | None = None) -> Finding:
     count = len(keys) if count is None else count
     return Finding(code, count, tuple(keys[:EXAMPLES]), True, 0, count)
-
-
-def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
-    status = server_status(queue.connection)
-    if status.may_evict:
-        yield _about_keys(Code.EVICTING_SERVER, [(status.eviction or "").encode()])
-    if status.persists is False:
-        yield _about_keys(Code.NO_PERSISTENCE, [], 1)
-    if hash_tag(queue.name) is None:
-        yield _about_keys(Code.NO_HASH_TAG, [queue.name])
-
-
-def _about_other_keys(queue: Queue, look: Look, survey: Survey) -> Iterator[Finding]:
-    yield _about_keys(Code.WRONG_TYPE, survey.own(survey.wrong))
-    others = *survey.nested, *unlisted_owners(queue, look.suspects), *shadowed_by_name(queue)
-    yield _about_keys(Code.SHADOWED_NAME, list(dict.fromkeys(others)))
-    yield _about_keys(Code.FOREIGN_KEY, survey.examples, survey.unowned)
 
 
 def _first_look(queue: Queue, look: Look) -> Survey:
