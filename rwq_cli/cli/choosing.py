@@ -115,15 +115,17 @@ def _selection(
     _settings: Settings,
     *,
     states: Sequence[State] | None = None,
+    match: "Callable[[bytes], object] | None" = None,
     where: Sequence["Condition"] | None = None,
     **others: Any,
 ) -> Selection:
-    holds = None
+    holds = match
     if where:
         from rwq_cli.input.where import all_of
 
-        holds = all_of(where)
-    return Selection(frozenset(states) if states else None, where=holds, **others)
+        fits = all_of(where)
+        holds = (lambda data: match(data) and fits(data)) if match else fits
+    return Selection(frozenset(states) if states else None, holds, **others)
 
 
 def filters(offered: Iterable[State] = SELECTABLE) -> Callable[[Function], Function]:
@@ -323,5 +325,4 @@ def warn_of_reading(
     from rwq_cli.cli.open_queues import note_idle_reset
 
     if selection.needs_data and queues:
-        name = "--where" if selection.match is None else "--match"
-        note_idle_reset(settings, queues[0], f"{name} reads the data")
+        note_idle_reset(settings, queues[0], "--match and --where read the data")

@@ -52,7 +52,6 @@ class Selection(NamedTuple):
         states: Only items in one of these; None for any.
         match: Decides whether an item with this data is selected, such as the `search` of a
             compiled regular expression; None for any.
-        where: The same; both must hold.
         id_glob: A glob that the whole ID must match; None for any.
         older_than_s: Only items idle for at least this many seconds; None for any.
         holder_glob: Only items that a holder has leased who matches this glob; None for any.
@@ -62,7 +61,6 @@ class Selection(NamedTuple):
 
     states: frozenset[State] | None = None
     match: Callable[[bytes], object] | None = None
-    where: Callable[[bytes], object] | None = None
     id_glob: bytes | None = None
     older_than_s: float | None = None
     holder_glob: bytes | None = None
@@ -75,7 +73,7 @@ class Selection(NamedTuple):
 
     @property
     def needs_data(self) -> bool:
-        return self.match is not None or self.where is not None
+        return self.match is not None
 
     @property
     def needs_details(self) -> bool:
@@ -104,8 +102,7 @@ class Selection(NamedTuple):
             item.idle_s is None or item.idle_s < self.older_than_s
         ):
             return False
-        tests = [holds for holds in (self.match, self.where) if holds is not None]
-        return not tests or (item.data is not None and all(holds(item.data) for holds in tests))
+        return self.match is None or (item.data is not None and bool(self.match(item.data)))
 
 
 class Source(NamedTuple):
