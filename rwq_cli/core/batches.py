@@ -90,10 +90,10 @@ Batch = TypeVar("Batch", bound=Sized)
 
 
 class Acknowledged:
-    """Tracks the items of a stream in order; a `with` block adds the result to a `ServerError`.
+    """Tracks which items of a stream, in order, were acknowledged and which were refused.
 
-    A call that was sent ahead may succeed although the call before it was refused, so the error
-    gets exact ranges.
+    A `with` block adds that to a `ServerError`, in exact ranges: a call that was sent ahead may
+    succeed although the call before it was refused.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,6 @@ class Acknowledged:
         self._ranges = [(0, 0)]
 
     def add(self, count: int) -> None:
-        """Record that the next `count` items were acknowledged."""
         start, length = self._ranges[-1]
         if start + length == self._end:
             self._ranges[-1] = start, length + count
@@ -111,7 +110,6 @@ class Acknowledged:
         self._end += count
 
     def skip(self, count: int) -> None:
-        """Record that the next `count` items were refused."""
         self._end += count
 
     def __enter__(self) -> "Acknowledged":

@@ -16,7 +16,6 @@ class RwqError(Exception):
     hint: str | None = None
 
     def __init_subclass__(cls, **facts: object) -> None:
-        """Set what a kind of errors has in common, such as its `code`."""
         super().__init_subclass__()
         for name, value in facts.items():
             setattr(cls, name, value)
@@ -32,7 +31,6 @@ class InvalidArgument(RwqError, code="invalid-argument"):
 
     @classmethod
     def both(cls, first: str, second: str) -> "InvalidArgument":
-        """The error for two options or arguments of which only one may be given."""
         return cls(f"{first} and {second} cannot be used together", "use one of them")
 
 
@@ -41,7 +39,6 @@ class LeaseLost(RwqError, code="lease-lost"):
 
     @classmethod
     def of(cls, item_id: bytes) -> "LeaseLost":
-        """The error for this item."""
         name = item_id.decode("utf-8", "backslashreplace")
         return cls(f"{name} is not leased to this session any more", "lease it for longer")
 
@@ -99,7 +96,6 @@ class WrongType(
 
     @classmethod
     def of(cls, key: bytes) -> "WrongType":
-        """The error for this key; scripts also name both types."""
         name = key.decode("utf-8", "backslashreplace")
         return cls(f"{name} has the wrong type")
 

@@ -54,7 +54,6 @@ class Queue:
 
     @property
     def is_in_one_slot(self) -> bool:
-        """Whether scripts can run on it, because all of its keys are on one node."""
         return not self.connection.is_cluster or hash_tag(self.name) is not None
 
     def check_one_slot(self) -> None:
@@ -154,14 +153,13 @@ class Queue:
                 yield batch, reply
 
     def _head(self, dry_run: bool) -> tuple[bytes, ...]:
-        """The first ARGV of every script, as `prelude.lua` names them."""
+        # The first ARGV of every script, as `prelude.lua` names them.
         if dry_run:
             # A dry run changes nothing, not even idle times.
             self.connection.set_no_touch()
         return (*self.keys.id_prefixes, self.keys.result_prefix, b"1" if dry_run else b"0")
 
     def sibling(self, name: bytes | str) -> "Queue":
-        """The handle of another queue on the same connection."""
         return Queue(self.connection, name, holder=self.holder, clock=self.clock)
 
     def now_ms(self) -> int:
@@ -184,7 +182,6 @@ class Lazy:
 
 
 def to_bytes(text: bytes | str) -> bytes:
-    """Encode text as UTF-8; return bytes unchanged."""
     return text.encode() if isinstance(text, str) else text
 
 

@@ -93,6 +93,7 @@ class QueueKeys:
         # While the slot of a queue moves to another node of a cluster, a node refuses what names a
         # key that it does not have. So a script that names this one never runs half.
         self.absent = name + b":absent"
+        self.pattern = pattern_of(name + b":")
         # The queues for which this queue's keys look like items, leases or results.
         self.outer_names = [name[: found.start() + 1] for found in _NESTED_NAME.finditer(name)]
 
@@ -121,11 +122,6 @@ class QueueKeys:
     def undo(self, file_id: bytes) -> bytes:
         return self.undo_prefix + file_id
 
-    @property
-    def pattern(self) -> bytes:
-        """A SCAN pattern for all keys that begin with the queue's name and a colon."""
-        return pattern_of(self.name + b":")
-
 
 def pattern_of(prefix: bytes) -> bytes:
     """A SCAN pattern for exactly the keys that begin so: what is special in globs is escaped."""
@@ -133,7 +129,6 @@ def pattern_of(prefix: bytes) -> bytes:
 
 
 def is_key_of(key: bytes, names: Sequence[bytes]) -> bool:
-    """Whether a key belongs to one of the queues with these names."""
     return any(
         key.startswith(tuple(name + infix for infix in PER_ID_INFIXES))
         or key in [name + suffix for suffix in PER_QUEUE_SUFFIXES]

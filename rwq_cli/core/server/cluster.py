@@ -24,8 +24,8 @@ _KEYLESS = ("ACL", "CLIENT", "CLUSTER", "CONFIG", "INFO")
 class Topology:
     """The nodes of a cluster and their slots, as redis-py finds them.
 
-    `hosts` are some of them; `settings` are redis-py's for a connection, without its address. Each
-    of the nodes is asked in turn, within `connect_s`.
+    `hosts` are some of them, which are asked in turn, within `connect_s`; `settings` are redis-py's
+    for a connection, without its address.
     """
 
     def __init__(
@@ -70,18 +70,15 @@ class Topology:
                 node.redis_connection.connection_pool.disconnect(inuse_connections=False)
 
     def client_of(self, node: ClusterNode) -> Any:
-        """redis-py's client of a node."""
         if node.redis_connection is None:
             manager: Any = self.read()
             manager.create_redis_connections([node])
         return node.redis_connection
 
     def name_of(self, node: ClusterNode) -> str:
-        """A node in messages."""
         return f"{node.host}:{node.port} of {self.name}"
 
     def read(self) -> NodesManager:
-        """The slots as they were read last."""
         if (manager := self._manager) is not None:
             return manager
         make_node: Any = ClusterNode
@@ -181,7 +178,6 @@ class ClusterConnection(Connection):
                 yield from self._to(node)._pages(scan, options)
 
     def _to(self, node: ClusterNode) -> Connection:
-        """A connection to one node, whatever slots it has."""
         return Connection(
             self.topology.client_of(node),
             self.topology.name_of(node),

@@ -1,7 +1,4 @@
-"""The connection to a server, and the ways to send commands on it.
-
-The core sends raw commands (`("LRANGE", key, 0, 9)`), so that the code shows what is sent.
-"""
+"""The connection to a server, and the ways to send raw commands such as `("LLEN", key)` on it."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -155,19 +152,13 @@ class Connection(Endpoint):
     Threads and forked processes may share it: redis-py's pool makes a connection for each.
 
     Args:
-        client: A redis-py client. Its pool makes the connections, with its address, credentials,
-            TLS and limits; the timeouts for replies are rwq's. Once rwq has only looked at
-            something, reads on the client's connections do not reset idle times any more.
+        client: A redis-py client that does not decode replies. Its pool makes the connections, with
+            its address, credentials, TLS and limits; the timeouts for replies are rwq's. Once rwq
+            has only looked at something, reads on them do not reset idle times any more.
         name: The server's name in messages, without a password.
         address: The server's URL without user and password; `name` if not given.
-        connect_timeout_s: The timeout for testing an idle connection, and for opening one that is
-            named in messages, seconds.
-        reply_timeout_s: The timeout for one reply, seconds.
-        patience_s: How long a refusal that passes is waited for, seconds; infinity for as long as
-            it takes.
 
-    Raises:
-        InvalidArgument: The client decodes replies.
+    The other arguments are those of `Server`; a client has its own timeout for connecting.
     """
 
     is_cluster = False
@@ -198,11 +189,9 @@ class Connection(Endpoint):
         return other
 
     def call(self, *command: Any) -> Any:
-        """Send one command."""
         return self._checked([command], self.send([command]))[0]
 
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        """Run a script of `core/lua/ops`."""
         request = ScriptCommand(script_name, keys, args)
         return self._checked([request], self.send([request]))[0]
 

@@ -71,7 +71,6 @@ class Endpoint:
         self.shared = Shared()
 
     def client(self) -> Any:
-        """The client of the server, looked up if necessary."""
         return self._client
 
     def forget(self) -> None:
@@ -131,12 +130,10 @@ class Endpoint:
             link.release()
 
     def _failure(self, error: Exception) -> errors.RwqError:
-        """The error for a link that could not be made."""
         pool = self.client().connection_pool
         return unreachable(error, self.name, limited(self.connect_timeout_s), pool)
 
     def did_not_run(self, reply: Any) -> bool:
-        """Whether a reply says that its request did nothing, and may be sent again."""
         return isinstance(reply, rx.ResponseError) and code_of(reply) in CASES
 
     def send(self, requests: Sequence[Command], patience: "Patience | None" = None) -> list[Any]:
@@ -173,7 +170,6 @@ class Endpoint:
             return [link.read(request) for request in requests]
 
     def error_of(self, reply: Exception, request: Command) -> errors.ServerError:
-        """The error for the refusal of a request."""
         if isinstance(request, ScriptCommand):
             return translate(reply, self.name, script=request.script)
         is_one = not isinstance(request, Transaction) and len(request) > 1

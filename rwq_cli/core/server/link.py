@@ -208,7 +208,6 @@ class Link:
         return reply
 
     def poll(self) -> Any:
-        """Read the next reply if it has arrived; otherwise return `NO_REPLY`."""
         return self._read(polls=True)
 
     def _lost(self, error: Exception, timeout_s: float) -> errors.ServerError:

@@ -3,14 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from redis import exceptions as rx
+from redis import exceptions as rx, sentinel as rs
 from redis.connection import SSLConnection
-from redis.sentinel import (
-    MasterNotFoundError,
-    Sentinel,
-    SentinelManagedConnection,
-    SentinelManagedSSLConnection,
-)
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.connection import Connection
@@ -50,9 +44,9 @@ class SentinelConnection(Connection):
         own = {key: value for key, value in settings.items() if key not in _OF_THE_SERVERS}
         own.update(ssl=has_tls, username=credentials[0], password=credentials[1])
         own.update(socket_timeout=self._each_s, socket_connect_timeout=self._each_s)
-        make_sentinel: Any = Sentinel
+        make_sentinel: Any = rs.Sentinel
         self._sentinel = make_sentinel(hosts, sentinel_kwargs=own)
-        kind = SentinelManagedSSLConnection if has_tls else SentinelManagedConnection
+        kind = rs.SentinelManagedSSLConnection if has_tls else rs.SentinelManagedConnection
         own_class = {"connection_class": in_time(kind), "redis_connect_func": _check_role}
         client = self._sentinel.master_for(self._service, **{**settings, **own_class})
         super().__init__(client, name, **known_as)
@@ -81,19 +75,17 @@ class SentinelConnection(Connection):
 
     def _failure(self, error: Exception) -> errors.RwqError:
         if isinstance(error, _NoPrimary):
-            return self._no_primary(": Sentinel names a replica", "try again in a moment")
+            self.shared.was_found = True
+            why = "has no primary now: Sentinel names a replica"
+            return errors.Unavailable(f"{self._sentinels} {why}", "try again in a moment")
         try:
             self._sentinel.discover_master(self._service)
-        except (MasterNotFoundError, rx.InvalidResponse):
+        except (rs.MasterNotFoundError, rx.InvalidResponse):
             return self._not_found()
         except REPLIES as refusal:
             return self._refused(refusal)
         self.shared.was_found = True
         return super()._failure(error)
-
-    def _no_primary(self, why: str, hint: str) -> errors.ServerError:
-        self.shared.was_found = True
-        return errors.Unavailable(f"{self._sentinels} has no primary now{why}", hint)
 
     def _refused(self, error: Exception) -> errors.ServerError:
         if is_unknown(error, "SENTINEL"):
@@ -120,7 +112,9 @@ class SentinelConnection(Connection):
             except (rx.RedisError, OSError) as error:
                 failure = error
         if self._service in known:
-            return self._no_primary("", "try again in a moment, or see its Sentinels")
+            self.shared.was_found = True
+            hint = "try again in a moment, or see its Sentinels"
+            return errors.Unavailable(f"{self._sentinels} has no primary now", hint)
         if known or failure is None:
             return errors.ServerError(
                 f"the Sentinels of {self._sentinels} do not monitor a service {self._service}",
