@@ -96,35 +96,35 @@ def connect(server: "Server | redis.Redis") -> Connection:
     sentinels = ("sentinel_username", "sentinel_password") if kind == "sentinel" else ()
     own = [address.options.pop(option, None) for option in sentinels]
     settings = _pool_settings(server, address, name, has_tls=base == "rediss")
-    known_as: dict[str, Any] = {
-        "address": str(address),
-        "connect_timeout_s": server.connect_timeout_s,
-        "reply_timeout_s": server.reply_timeout_s,
-        "patience_s": server.patience_s,
-    }
+    made: Connection
     if not kind:
         if address.socket:
             settings["path"] = address.socket
         else:
             settings["host"], settings["port"] = address.hosts[0]
         settings["connection_class"] = in_time(settings["connection_class"])
-        client = redis.Redis(connection_pool=redis.ConnectionPool(**settings))
-        return Connection(client, name, **known_as)
-    if not address.hosts:
+        made = Connection(redis.Redis(connection_pool=redis.ConnectionPool(**settings)), name)
+    elif not address.hosts:
         raise _malformed(name, "it names no host", _EXAMPLES_OF_HOSTS)
-    if kind == "sentinel":
+    elif kind == "sentinel":
         from rwq_cli.core.server.sentinel import SentinelConnection
 
         if not address.service:
             raise _malformed(name, "it names no service", _EXAMPLES_OF_HOSTS)
         credentials = (own[0], server.sentinel_password if own[1] is None else own[1])
-        return SentinelConnection(address, name, settings, credentials, **known_as)
-    from rwq_cli.core.server.cluster import ClusterConnection, Topology
+        connect_s = server.connect_timeout_s
+        made = SentinelConnection(address, name, settings, credentials, connect_s)
+    else:
+        from rwq_cli.core.server.cluster import ClusterConnection, Topology
 
-    if settings.pop("db"):
-        raise _malformed(name, "a cluster has no databases", "leave the number out")
-    topology = Topology(address.hosts, name, settings, server.connect_timeout_s)
-    return ClusterConnection(topology, name, **known_as)
+        if settings.pop("db"):
+            raise _malformed(name, "a cluster has no databases", "leave the number out")
+        topology = Topology(address.hosts, name, settings, server.connect_timeout_s)
+        made = ClusterConnection(topology, name)
+    made.address, made.patience_s = str(address), server.patience_s
+    made.connect_timeout_s = server.connect_timeout_s
+    made.reply_timeout_s = server.reply_timeout_s
+    return made
 
 
 def _malformed(name: str, why: str, hint: str = _EXAMPLES) -> InvalidArgument:

@@ -120,9 +120,9 @@ class ClusterConnection(Connection):
     is_cluster = is_found_again = True
     _slot: int | None = None
 
-    def __init__(self, topology: Topology, name: str, **known_as: Any) -> None:
+    def __init__(self, topology: Topology, name: str) -> None:
         self.topology = topology
-        super().__init__(None, name, **known_as)
+        super().__init__(None, name)
 
     def client(self) -> Any:
         self.topology.read()
@@ -178,12 +178,9 @@ class ClusterConnection(Connection):
                 yield from self._to(node)._pages(scan, options)
 
     def _to(self, node: ClusterNode) -> Connection:
-        return Connection(
-            self.topology.client_of(node),
-            self.topology.name_of(node),
-            connect_timeout_s=self.connect_timeout_s,
-            reply_timeout_s=self.reply_timeout_s,
-        )
+        its = Connection(self.topology.client_of(node), self.topology.name_of(node))
+        its.connect_timeout_s, its.reply_timeout_s = self.connect_timeout_s, self.reply_timeout_s
+        return its
 
 
 class _SlotConnection(ClusterConnection):

@@ -151,14 +151,11 @@ class Connection(Endpoint):
 
     Threads and forked processes may share it: redis-py's pool makes a connection for each.
 
-    Args:
-        client: A redis-py client that does not decode replies. Its pool makes the connections, with
-            its address, credentials, TLS and limits; the timeouts for replies are rwq's. Once rwq
-            has only looked at something, reads on them do not reset idle times any more.
-        name: The server's name in messages, without a password.
-        address: The server's URL without user and password; `name` if not given.
-
-    The other arguments are those of `Server`; a client has its own timeout for connecting.
+    The pool of the client, which must not decode replies, makes the connections, with its address,
+    credentials, TLS and limits; the timeouts for replies are rwq's. Once rwq has only looked at
+    something, reads on them do not reset idle times any more. `name` is the server's in messages,
+    without a password; `address` its URL without user and password. The timeouts and the patience
+    are those of `Server`, and can be set.
     """
 
     is_cluster = False

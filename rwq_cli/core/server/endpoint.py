@@ -41,26 +41,15 @@ class Endpoint:
 
     # By Sentinel or a cluster, after a failover.
     is_found_again = False
+    connect_timeout_s, reply_timeout_s, patience_s = CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, PATIENCE_S
 
-    def __init__(
-        self,
-        client: Any,
-        name: str = "the server",
-        *,
-        address: str | None = None,
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        reply_timeout_s: float = REPLY_TIMEOUT_S,
-        patience_s: float = PATIENCE_S,
-    ) -> None:
+    def __init__(self, client: Any, name: str = "the server") -> None:
         if client and client.connection_pool.connection_kwargs.get("decode_responses"):
             raise errors.InvalidArgument(
                 "the redis client decodes replies, and IDs and data may be any bytes",
                 "make it without decode_responses",
             )
-        self._client, self.name = client, name
-        self.address = name if address is None else address
-        self.connect_timeout_s, self.reply_timeout_s = connect_timeout_s, reply_timeout_s
-        self.patience_s = patience_s
+        self._client, self.name, self.address = client, name, name
         # Called with a message if a command waits for long.
         self.on_wait: Callable[[str], object] = lambda _message: None
         # Called with the error of a connection that cannot be made; may change its hint.

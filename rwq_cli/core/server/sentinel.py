@@ -35,12 +35,12 @@ class SentinelConnection(Connection):
         name: str,
         settings: Mapping[str, Any],
         credentials: tuple[str | None, str | None],
-        **known_as: Any,
+        connect_s: float,
     ) -> None:
         hosts, self._service, self._sentinels = place.hosts, place.service, name
         has_tls = issubclass(settings["connection_class"], SSLConnection)
         # Each Sentinel is asked in turn, within the time for connecting.
-        self._each_s = known_as["connect_timeout_s"] / len(hosts)
+        self._each_s = connect_s / len(hosts)
         own = {key: value for key, value in settings.items() if key not in _OF_THE_SERVERS}
         own.update(ssl=has_tls, username=credentials[0], password=credentials[1])
         own.update(socket_timeout=self._each_s, socket_connect_timeout=self._each_s)
@@ -49,7 +49,7 @@ class SentinelConnection(Connection):
         kind = rs.SentinelManagedSSLConnection if has_tls else rs.SentinelManagedConnection
         own_class = {"connection_class": in_time(kind), "redis_connect_func": _check_role}
         client = self._sentinel.master_for(self._service, **{**settings, **own_class})
-        super().__init__(client, name, **known_as)
+        super().__init__(client, name)
 
     @property
     def name(self) -> str:
