@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 _OWN_MEANINGS: dict[ExitCode, str] = {
     ExitStatus.OK: "done",
     ExitStatus.USAGE: "wrong usage",
-    ExitStatus.PARTIAL: "the output could not be written",
 }
 _OF_MONITORS = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
 

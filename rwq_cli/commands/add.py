@@ -64,7 +64,6 @@ def _time(text: str) -> str:
     ),
     ok="done; items whose ID exists are counted as duplicates",
     no="every record was rejected",
-    partial="some records were rejected, the others were added",
 )
 def add(
     settings: Settings,
@@ -81,7 +80,7 @@ def add(
     item_id: Annotated[bytes | None, option("--id ID", "The ID of the one item.", parse_id)] = None,
     id_from: Annotated[
         IdRule | None,
-        option("--id-from RULE", "uuid (default), sha256, line or field:NAME.", IdRule.parse),
+        option("--id-from RULE", "uuid; from the data: sha256, line, field:NAME.", IdRule.parse),
     ] = None,
     unique: Annotated[bool, option("--unique", "Skip the check for duplicates.")] = False,
     delay_s: Annotated[

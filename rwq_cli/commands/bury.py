@@ -31,7 +31,6 @@ _KIND = kind_of(Status.BURIED, _FAILURES, neutral=(Status.ALREADY_BURIED,))
         "rwq ls -q jobs --older-than 7d -n 0 -o ids | rwq bury -q jobs --reason stale -",
     ),
     no="none was buried: gone, or leased by another session",
-    partial="some were not buried",
 )
 @selects(_CHOSEN, offered=ITEMS, has_reason=True)
 def bury(

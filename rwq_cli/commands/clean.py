@@ -51,7 +51,7 @@ CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
     field(
         "where",
         "what.where",
-        "the key that was changed: `main`, `processing`, `delayed`, and so on",
+        "the key that was changed: `main`, `delayed` and so on",
     ),
     field("dry_run", "dry_run", "whether nothing was changed"),
     is_stream=True,
@@ -91,47 +91,46 @@ class Cleaning(NamedTuple):
     listen: ListenOption = None
     all_queues: AllQueuesOption = False
 
-    def open(self) -> OpenQueues:
-        return OpenQueues(self.settings, all_queues=self.all_queues, changes=True)
-
-    def outcomes(
+    def clean(
         self,
         opened: OpenQueues,
         queue: WorkQueue,
-        kind: Kind[CleanAction],
-        where: Callable[[], str],
         parts: Parts | None,
-    ) -> Outcomes[CleanAction]:
-        return Outcomes(
-            self.settings.output_options,
-            kind,
-            queue.name,
-            dry_run=self.dry_run,
-            where=where,
-            parts=parts,
-            name="" if opened.is_one else escaped(queue.name),
-        )
+        where: Callable[[], str],
+        *,
+        deep: bool,
+        warns: bool = True,
+        actions: Counter[tuple[bytes, Repair]] | None = None,
+    ) -> ExitStatus:
+        """Clean one queue; `actions` counts the repairs of all rounds of `--every`."""
 
-    def batches(
-        self, opened: OpenQueues, queue: WorkQueue, *, is_deep: bool, warns: bool = True
-    ) -> Iterator[list[CleanAction]]:
-        def clean(queue: WorkQueue) -> Iterator[list[CleanAction]]:
+        def repairs(queue: WorkQueue) -> Iterator[list[CleanAction]]:
             found = clean_queue(
                 queue,
-                deep=is_deep,
+                deep=deep,
                 grace_s=self.grace_s,
                 bury_after=self.bury_after,
                 dry_run=self.dry_run,
             )
             return warn_if_missing(self.settings, queue, found) if warns else found
 
-        return opened.reader(clean, queue)
+        name = "" if opened.is_one else escaped(queue.name)
+        options, kind = self.settings.output_options, CLEAN if actions is None else _ROUND
+        with Outcomes(
+            options, kind, queue.name, dry_run=self.dry_run, where=where, parts=parts, name=name
+        ) as out:
+            try:
+                for batch in opened.reader(repairs, queue):
+                    out.rows(batch)
+                    if actions is not None:
+                        actions.update((queue.name, each.action) for each in batch)
+            except ServerError:
+                if actions is not None:
+                    out.note_unfinished()
+                raise
+        return out.finish()
 
 
-DeepEveryOption = Annotated[
-    Duration | None,
-    option("--deep-every DUR", "With --every: also a deep clean about this often.", interval),
-]
 # What --every changes.
 _EXITS: dict[ExitCode, str] = {
     ExitStatus.OK: "done; with --every: stopped by SIGTERM",
@@ -153,9 +152,14 @@ _EXITS: dict[ExitCode, str] = {
 )
 @provided("cleaning", Cleaning)
 def light(
-    _settings: Settings, cleaning: Cleaning, deep_every: DeepEveryOption = None
+    _: Settings,
+    cleaning: Cleaning,
+    deep_every: Annotated[
+        Duration | None,
+        option("--deep-every DUR", "With --every: also a deep clean about this often.", interval),
+    ] = None,
 ) -> ExitStatus:
-    return _clean(cleaning, deep_every=deep_every, is_deep=False)
+    return _clean(cleaning, deep_every=deep_every, deep=False)
 
 
 @command(
@@ -172,31 +176,34 @@ def light(
 )
 @provided("cleaning", Cleaning)
 def deep(_: Settings, cleaning: Cleaning) -> ExitStatus:
-    return _clean(cleaning, is_deep=True)
+    return _clean(cleaning, deep=True)
 
 
-def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, is_deep: bool) -> ExitStatus:
-    if cleaning.every is not None:
-        return _clean_until_stopped(cleaning, deep_every, is_deep=is_deep)
+def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, deep: bool) -> ExitStatus:
+    settings = cleaning.settings
     given = {"--deep-every": deep_every, "--notify": cleaning.notify, "--listen": cleaning.listen}
-    for flag in (flag for flag, value in given.items() if value):
+    if cleaning.every is not None:
+        settings.check_endless("--every")
+    elif flag := next((flag for flag, value in given.items() if value), None):
         raise InvalidArgument(f"{flag} needs --every", "add --every 30s, or leave it out")
-    opened = cleaning.open().find()
-    parts = None if opened.is_one else Parts(cleaning.settings.output_options)
-    status = ExitStatus.OK
+    opened = OpenQueues(settings, all_queues=cleaning.all_queues, changes=True)
+    if cleaning.every is not None:
+        return _clean_until_stopped(cleaning, opened, cleaning.every, deep_every, deep=deep)
+    parts, status = None if opened.find().is_one else Parts(settings.output_options), ExitStatus.OK
     for queue in opened.queues:
-        where = partial(
-            summary_end, cleaning.settings, escaped(queue.name) if opened.is_one else None
-        )
-        with cleaning.outcomes(opened, queue, CLEAN, where, parts) as out:
-            for batch in cleaning.batches(opened, queue, is_deep=is_deep):
-                out.rows(batch)
-        status = out.finish()
+        name = escaped(queue.name) if opened.is_one else None
+        where = partial(summary_end, settings, name)
+        status = cleaning.clean(opened, queue, parts, where, deep=deep)
     return status if parts is None else parts.finish()
 
 
 def _clean_until_stopped(
-    cleaning: Cleaning, deep_every: Duration | None, *, is_deep: bool
+    cleaning: Cleaning,
+    opened: OpenQueues,
+    every: Duration,
+    deep_every: Duration | None,
+    *,
+    deep: bool,
 ) -> ExitStatus:
     from rwq_cli.core.clock import Clock
     from rwq_cli.output.exposition import Metric
@@ -204,19 +211,15 @@ def _clean_until_stopped(
     from rwq_cli.service.supervision import Beats, Supervision
     from rwq_cli.views.monitoring import queue_scraper
 
-    settings = cleaning.settings
-    environment = settings.environment
-    settings.check_endless("--every")
+    settings, environment = cleaning.settings, cleaning.settings.environment
     # A round that did something says so.
     environment.interrupted = ""
-    assert cleaning.every is not None
-    parts, opened = Parts(settings.output_options), cleaning.open()
+    parts, connection = Parts(settings.output_options), opened.connection
+    read_counts = queue_scraper(connection)
     queues: list[WorkQueue] = []
     # How many rounds are complete, by their depth, and what was done, by queue.
     done: Counter[str] = Counter()
     actions: Counter[tuple[bytes, Repair]] = Counter()
-    connection = opened.connection
-    read_counts = queue_scraper(connection)
 
     def metrics() -> list[Metric]:
         # The main loop goes on meanwhile.
@@ -231,73 +234,62 @@ def _clean_until_stopped(
             Metric("cleaned_items_total", "Repairs by this process.", repairs, "counter"),
         ]
 
+    def when() -> str:
+        # Elsewhere, a logger such as journald adds the time.
+        return time.strftime(" at %H:%M:%S") if environment.stderr_is_terminal else ""
+
+    def status() -> str:
+        counts: Counter[Repair] = Counter()
+        for (_, repair), number in actions.items():
+            counts[repair] += number
+        what = ", ".join(f"{each} {counts[each]:,}" for each in Repair if counts[each])
+        rounds = f"{done.total():,} round{'' if done.total() == 1 else 's'}"
+        return f"{opened.label}: {what or 'nothing to clean'} in {rounds}"
+
+    longest_call_s = settings.connect_timeout_s + settings.reply_timeout_s + settings.patience_s
     supervision = Supervision(
         notifies=cleaning.notify,
         address=cleaning.listen,
         variables=environment.variables,
         metrics=metrics,
-        silence_s=_MARGIN_S
-        + settings.connect_timeout_s
-        + settings.reply_timeout_s
-        + settings.patience_s,
+        silence_s=_MARGIN_S + longest_call_s,
     )
     beats = Beats(Clock(), connection.progress, supervision.beat)
     connection.progress = beats
     rounds = Rounds(
-        cleaning.every,
+        every,
         beats,
         supervision=supervision,
         note=lambda line: environment.error(f"rwq: {line}"),
     )
-
-    def when() -> str:
-        # Elsewhere, a logger such as journald adds the time.
-        return time.strftime(" at %H:%M:%S") if environment.stderr_is_terminal else ""
-
-    def clean_one(queue: WorkQueue, *, is_deep: bool, is_first: bool) -> None:
-        # On a cluster, each queue has a connection of its own.
-        queue.clock = queue.connection.progress = beats
-        with cleaning.outcomes(opened, queue, _ROUND, when, parts) as out:
-            try:
-                for batch in cleaning.batches(opened, queue, is_deep=is_deep, warns=is_first):
-                    out.rows(batch)
-                    actions.update((queue.name, each.action) for each in batch)
-            except ServerError:
-                out.note_unfinished()
-                raise
-        out.finish()
-        # Raises if nobody reads the results any more.
-        environment.stdout.flush()
-
-    def status() -> str:
-        counts = {r: sum(n for (_, each), n in actions.items() if each is r) for r in Repair}
-        what = ", ".join(f"{word} {number:,}" for word, number in counts.items() if number)
-        number = f"{done.total():,} round{'' if done.total() == 1 else 's'}"
-        return f"{opened.label}: {what or 'nothing to clean'} in {number}"
-
-    every_s = deep_every or inf
+    deep_every_s = deep_every or inf
     # Processes that start together do not clean deeply together.
-    deep_at_s = beats.monotonic() + every_s * random()
+    deep_at_s = beats.monotonic() + deep_every_s * random()
     with ending_on_terminate(), supervision:
-        depth = "deep" if is_deep else "light"
+        depth = "deep" if deep else "light"
         more = f" and a deep one every {deep_every}" if deep_every else ""
         environment.note(
-            f"rwq: running a {depth} clean of {opened.names} every {cleaning.every}{more} "
+            f"rwq: running a {depth} clean of {opened.names} every {every}{more} "
             f"on {settings.server_label}"
         )
         if supervision.url is not None:
             environment.note(f"rwq: listening on {supervision.url}")
-        for round_number in rounds:
-            goes_deep = is_deep or beats.monotonic() >= deep_at_s
+        for number in rounds:
+            goes_deep = deep or beats.monotonic() >= deep_at_s
             try:
                 queues[:] = opened.find().queues
                 for queue in queues:
-                    clean_one(queue, is_deep=goes_deep, is_first=round_number == 1)
+                    # On a cluster, each queue has a connection of its own.
+                    queue.clock = queue.connection.progress = beats
+                    how = {"deep": goes_deep, "warns": number == 1}
+                    cleaning.clean(opened, queue, parts, when, **how, actions=actions)
+                    # Raises if nobody reads the results any more.
+                    environment.stdout.flush()
                 done["deep" if goes_deep else "light"] += 1
                 supervision.ready(status())
                 # One that failed is due again.
                 if goes_deep:
-                    deep_at_s = beats.monotonic() + jittered(every_s)
+                    deep_at_s = beats.monotonic() + jittered(deep_every_s)
             except ServerError as error:
                 rounds.failed(error)
     return ExitStatus.OK

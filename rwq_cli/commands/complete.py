@@ -37,7 +37,6 @@ _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
         "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
     ),
     no="none was completed by this call: gone, or leased by another session",
-    partial="some were not completed by this call",
 )
 @selects(frozenset({State.WAITING}), ITEMS, mine=True)
 def complete(

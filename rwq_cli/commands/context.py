@@ -1,7 +1,7 @@
 """`rwq context`: named servers."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ from rwq_cli.output.sections import Row, Section
 from rwq_cli.undo.file import undo_directory, unwritable_because
 
 # A record is its JSON object.
-Record = Mapping[str, Any]
+Record = dict[str, Any]
 
 _PROTECTION = {
     "none": "none: destructive commands ask unless --yes is given",
@@ -35,15 +35,10 @@ def shown_url(url: str) -> str:
 
 def context_record(context: Context, current: str | None) -> Record:
     password = "url" if holds_secret(context.url) else None
-    for kind in ("command", "file"):
-        password = kind if getattr(context, f"password_{kind}") is not None else password
-    return {
-        **context._asdict(),
-        "current": context.name == current,
-        "url": shown_url(context.url),
-        "password": password,
-        "protect": context.protect.value,
-    }
+    password = "command" if context.password_command is not None else password
+    password = "file" if context.password_file is not None else password
+    own = {"current": context.name == current, "url": shown_url(context.url), "password": password}
+    return {**context._asdict(), **own}
 
 
 def _field(name: str, help: str, *kind: Any, **column: Any) -> Field[Record]:
@@ -54,14 +49,13 @@ def _yes_or_no(name: str) -> Callable[[Record], str]:
     return lambda record: "yes" if record[name] else "no"
 
 
+_MARK = {"show": lambda is_it: "*" if is_it else ""}
 _OR_DASH = {"show": lambda text: escaped_text(text or "-")}
 
 CONTEXT_FIELDS: Fields[Record] = Fields(
     "A context",
     _field("name", "its name", style=itemgetter("color"), cut=Cut.MIDDLE, is_id=True),
-    _field(
-        "current", "whether it is the current one", {"show": lambda is_it: "*" if is_it else ""}
-    ),
+    _field("current", "whether it is the current one", _MARK),
     _field("url", "the server, with the password masked", title="SERVER", cut=Cut.MIDDLE),
     _field("queue", "the queue, where nothing else names one", _OR_DASH),
     _field("password", "where the password is: `url`, `command`, `file` or null", _OR_DASH, rank=4),
@@ -73,32 +67,37 @@ CONTEXT_FIELDS: Fields[Record] = Fields(
 )
 LIST_COLUMNS = ("name", "current", "url", "queue", "password", "read_only", "protect")
 # A boolean of `-o plain` is `yes` or `no`.
-PLAIN_COLUMNS = tuple(
-    CONTEXT_FIELDS[name]._replace(get=_yes_or_no(name))
-    if name in ("current", "read_only")
-    else CONTEXT_FIELDS[name]
-    for name in LIST_COLUMNS
-)
+_SAID = {"current": _yes_or_no("current"), "read_only": _yes_or_no("read_only")}
+PLAIN_COLUMNS = [
+    CONTEXT_FIELDS[name]._replace(get=_SAID.get(name, itemgetter(name))) for name in LIST_COLUMNS
+]
 
 
 def context_sections(record: Record) -> list[Section]:
-    password = {"url": "in the url", None: "none"}.get(record["password"])
-    if record["password"] == "command":
-        password = f"printed by {escaped_text(record['password_command'])}"
-    elif record["password"] == "file":
-        password = f"in {escaped_text(record['password_file'])}"
+    password = {
+        None: "none",
+        "url": "in the url",
+        "command": f"printed by {escaped_text(record['password_command'] or '')}",
+        "file": f"in {escaped_text(record['password_file'] or '')}",
+    }
     rows: list[Row] = [
         ("server", record["url"], None),
         ("queue", escaped_text(record["queue"] or "none"), None),
-        ("password", password or "", None),
+        ("password", password[record["password"]], None),
         ("read only", "yes: changes need --write" if record["read_only"] else "no", None),
         ("protect", _PROTECTION[record["protect"]].format(name=record["name"]), None),
     ]
-    if record["color"] is not None:
-        rows.append(("color", record["color"], record["color"]))
+    if color := record["color"]:
+        rows.append(("color", color, color))
     if record["current"]:
         rows.append(("", "It is the current context.", None))
     return [Section(record["name"], rows)]
+
+
+def _works(name: str, help: str) -> tuple[Field[Record], Field[Record]]:
+    because = f"no_{name}_because"
+    does = field(name, lambda record: record[because] is None, help)
+    return does, _field(because, "why not")
 
 
 CHECKED_FIELDS: Fields[Record] = Fields(
@@ -107,49 +106,44 @@ CHECKED_FIELDS: Fields[Record] = Fields(
     _field("context", "the context's name; null if there is none"),
     _field("queue", "the queue's name", is_bytes=True),
     _field("version", "the server's version"),
-    _field("latency_ms", "of one call"),
+    field("latency_ms", lambda record: round(record["latency_ms"], 3), "of one call"),
     _field("user", "the ACL user"),
     _field("denied", "what the user may not do: `command`, `reason`; null = unknown"),
-    _field("writes", "whether the server accepts writes; a read-only replica does not"),
-    _field("no_writes_because", "why not"),
-    _field("times", "whether `idle_seconds` will be known"),
-    _field("no_times_because", "why not"),
-    _field("undo", "whether undo files can be written"),
-    _field("no_undo_because", "why not"),
-    _field("no_touch", "whether looking leaves idle times as they are"),
+    *_works("writes", "whether the server accepts writes; a read-only replica does not"),
+    *_works("times", "whether `idle_seconds` will be known"),
+    *_works("undo", "whether undo files can be written"),
+    field("no_touch", itemgetter("has_no_touch"), "whether looking leaves idle times as they are"),
 )
 
 
 def checked_sections(record: Record) -> list[Section]:
-    no_touch = "reading an item's data or size resets its idle time"
     nothing = f"nothing on {escaped(record['queue'] or b'')}"
     if record["queue"] is None:
         nothing = "unknown: name a queue with -q"
     elif record["denied"] is None:
         nothing = "unknown: servers before Redis 7 cannot be asked"
-    denied: list[Row] = [
-        ("" if number else "denied", f"rwq {each['command']}: {each['reason']}", "red")
-        for number, each in enumerate(record["denied"] or ())
-    ] or [("denied", nothing, None)]
     rows: list[Row] = [
         ("server", record["server"], None),
         ("version", escaped_text(record["version"] or "unknown"), None),
         ("latency", f"{record['latency_ms']:.2f} ms", None),
         ("user", escaped_text(record["user"] or "unknown"), None),
-        *denied,
-        _works("writes", record["no_writes_because"], "possible", "red"),
-        _works("times", record["no_times_because"]),
-        _works("undo", record["no_undo_because"]),
-        _works("no-touch", None if record["no_touch"] else no_touch),
     ]
+    rows += [
+        ("" if number else "denied", f"rwq {each['command']}: {each['reason']}", "red")
+        for number, each in enumerate(record["denied"] or ())
+    ] or [("denied", nothing, None)]
+    no_touch = "reading an item's data or size resets its idle time"
+    for name, why_not in (
+        ("writes", record["no_writes_because"]),
+        ("times", record["no_times_because"]),
+        ("undo", record["no_undo_because"]),
+        ("no-touch", None if record["has_no_touch"] else no_touch),
+    ):
+        yes, no, style = "works", "does not work", "yellow"
+        if name == "writes":
+            yes, no, style = "possible", "not possible", "red"
+        rows.append((name, yes, None) if why_not is None else (name, f"{no}: {why_not}", style))
     return [Section(record["context"] or "", rows)]
-
-
-def _works(what: str, no_because: str | None, yes: str = "works", style: str = "yellow") -> Row:
-    if no_because is None:
-        return (what, yes, None)
-    no = "does not work" if yes == "works" else f"not {yes}"
-    return (what, f"{no}: {no_because}", style)
 
 
 GROUP_HELP = (
@@ -186,15 +180,10 @@ def list_(settings: Settings) -> None:
 
 
 def _show_one(
-    settings: Settings,
-    context: Context,
-    current: str | None,
-    *,
-    text: str | None = None,
+    settings: Settings, context: Context, current: str | None, text: str | None = None
 ) -> None:
-    settings.out.describe(
-        [context_record(context, current)], CONTEXT_FIELDS, context_sections, text=text
-    )
+    record = context_record(context, current)
+    settings.out.describe([record], CONTEXT_FIELDS, context_sections, text=text)
 
 
 @command(
@@ -267,7 +256,7 @@ def set_(
         "password_file": None if file is None else os.path.abspath(file),
         "color": name_color,
         "read_only": read_only,
-        "protect": None if protect is None else protect.value,
+        "protect": protect and protect.value,
     }
     given = {key: value for key, value in values.items() if value is not None}
     removed = set(unset or ())
@@ -354,27 +343,21 @@ def check(
         settings = settings.replaced(context=name)
     queue_name = settings.queue if settings.queues else None
     connection = open_connection(settings)
-    access = server_access(
-        connection, None if queue_name is None else WorkQueue(connection, queue_name)
-    )
+    queue = None if queue_name is None else WorkQueue(connection, queue_name)
+    access = server_access(connection, queue)
     no_undo = unwritable_because(undo_directory(settings.environment.variables))
     if no_undo is None and access.denied and "undo" in access.denied:
         no_undo = f"this user may not run {access.denied['undo']}"
-    context, denied = settings.server.context, access.denied
+    context, denied = settings.server.context, (access.denied or {}).items()
     found: Record = {
         **access._asdict(),
         "server": connection.name,
         "context": None if context is None else context.name,
         "queue": queue_name,
-        "latency_ms": round(access.latency_ms, 3),
-        # Permissions are checked for the queue; None for no queue.
-        "denied": denied
-        if denied is None
-        else [{"command": verb, "reason": escaped_text(why)} for verb, why in denied.items()],
-        "writes": access.no_writes_because is None,
-        "times": access.no_times_because is None,
-        "undo": no_undo is None,
+        "denied": [{"command": verb, "reason": escaped_text(why)} for verb, why in denied],
         "no_undo_because": no_undo,
-        "no_touch": access.has_no_touch,
     }
+    if access.denied is None:
+        # Permissions are checked for the queue, if there is one.
+        found["denied"] = None
     settings.out.describe([found], CHECKED_FIELDS, checked_sections)

@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
@@ -17,11 +17,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, Fields, field
 
-
-def _same_data(each: Difference) -> bool | None:
-    return each.same_data if each.here and each.there else None
-
-
+_SAME: dict[str, Any] = {"show": {None: "", True: "same", False: "differs"}.get}
 DIFFERENCE_FIELDS: Fields[Difference] = Fields(
     "A difference of two queues",
     field("id", "item_id", "the item's ID", ID),
@@ -29,12 +25,10 @@ DIFFERENCE_FIELDS: Fields[Difference] = Fields(
     field("here", "here", "its state in the first queue; null if there is no such item"),
     field("there", "there", "its state in the other queue; null if there is no such item"),
     field(
-        "same_data",
-        _same_data,
+        *("same_data", lambda each: each.same_data if each.here and each.there else None),
         "whether both have the same data; null if only one has it",
-        title="DATA",
+        *(_SAME, "DATA"),
         rank=1,
-        format=lambda each: {None: "", True: "same", False: "differs"}[_same_data(each)],
     ),
     is_stream=True,
 )

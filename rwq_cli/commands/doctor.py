@@ -2,7 +2,9 @@
 
 from base64 import b64encode
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import Annotated, Any
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, summary_end
@@ -26,70 +28,50 @@ from rwq_cli.views.meanings import REMEDIES, Remedy
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}
 
 
-class Found(NamedTuple):
-    queue: bytes
-    finding: Finding
-    fix: bool
-    dry_run: bool
-    lines: CommandLines
-
-    @property
-    def severity(self) -> Severity:
-        return self.finding.code.severity
-
-    @property
-    def remedy(self) -> Remedy:
-        return REMEDIES[self.finding.code]
-
-    @property
-    def command(self) -> str:
-        """A command line that fixes it or shows more, with its first example, safe to paste."""
-        template = self.remedy.command
-        example = self.finding.examples[0] if self.finding.examples else b""
-        if transit := transit_of(self.finding.reason):
-            return self.lines.of_transit(transit, self.queue, example)
-        if not template.startswith("rwq "):
-            words = template.removeprefix("redis-cli ").replace("KEY", shell_word(example))
-            return self.lines.of_redis_cli(words)
-        verb, takes_id, _ = template.removeprefix("rwq ").partition(" ID")
-        if takes_id:
-            return self.lines.of_item(verb, self.queue, example)
-        return self.lines.of_queue(verb, self.queue)
-
-    @property
-    def left_because(self) -> str | None:
-        """Why `--fix` leaves some of them; None if it leaves none."""
-        if not (self.fix and self.finding.left):
-            return None
-        return self.remedy.left_because or "it changed meanwhile"
+def _found(
+    queue: bytes, finding: Finding, lines: CommandLines, *, fix: bool, dry_run: bool
+) -> SimpleNamespace:
+    """What the fields of a finding are read from."""
+    severity, remedy = finding.code.severity, REMEDIES[finding.code]
+    why_left = remedy.left_because or "it changed meanwhile"
+    return SimpleNamespace(
+        queue=queue,
+        finding=finding,
+        dry_run=dry_run,
+        severity=severity,
+        style=_STYLES[severity] if finding.left else None,
+        examples=[escaped(example) for example in finding.examples],
+        examples_b64=[b64encode(example).decode() for example in finding.examples],
+        examples_are="keys" if finding.of_keys else "ids",
+        remedy=remedy,
+        command=_command(queue, finding, remedy, lines),
+        left_because=why_left if fix and finding.left else None,
+    )
 
 
-FINDING_FIELDS: Fields[Found] = Fields(
+def _command(queue: bytes, finding: Finding, remedy: Remedy, lines: CommandLines) -> str:
+    """A command line that fixes it or shows more, with its first example, safe to paste."""
+    example = finding.examples[0] if finding.examples else b""
+    if transit := transit_of(finding.reason):
+        return lines.of_transit(transit, queue, example)
+    if not remedy.command.startswith("rwq "):
+        words = remedy.command.removeprefix("redis-cli ").replace("KEY", shell_word(example))
+        return lines.of_redis_cli(words)
+    verb, takes_id, _ = remedy.command.removeprefix("rwq ").partition(" ID")
+    return lines.of_item(verb, queue, example) if takes_id else lines.of_queue(verb, queue)
+
+
+FINDING_FIELDS: Fields[Any] = Fields(
     "A finding",
     field("queue", "queue", "the queue's name", is_bytes=True),
     field("code", "finding.code", "the finding's code", title="FINDING", cut=Cut.MIDDLE),
-    field(
-        "severity",
-        "severity",
-        "`error`, `warning` or `note`",
-        style=lambda found: _STYLES[found.severity] if found.finding.left else None,
-    ),
+    field("severity", "severity", "`error`, `warning` or `note`", style=attrgetter("style")),
     field("count", "finding.count", "how many items or keys", COUNT),
     field("fixed", "finding.fixed", "how many of them were fixed (`--fix`)", COUNT, rank=1),
     field("left", "finding.left", "how many are left", COUNT),
-    field(
-        "examples",
-        lambda found: [escaped(example) for example in found.finding.examples],
-        "up to five IDs or keys, escaped; `examples_b64` has their bytes",
-    ),
-    field(
-        "examples_b64",
-        lambda found: [b64encode(example).decode() for example in found.finding.examples],
-        "the bytes of the examples, in base64",
-    ),
-    field(
-        "examples_are", lambda found: "keys" if found.finding.of_keys else "ids", "`ids` or `keys`"
-    ),
+    field("examples", "examples", "up to five IDs or keys, escaped"),
+    field("examples_b64", "examples_b64", "the bytes of the examples, in base64"),
+    field("examples_are", "examples_are", "`ids` or `keys`"),
     field("cause", "remedy.cause", "what it is"),
     field("cure", "remedy.cure", "what to do about it"),
     field("command", "command", "a command line that fixes it or shows more"),
@@ -100,19 +82,19 @@ FINDING_FIELDS: Fields[Found] = Fields(
 PLAIN = ("code", "severity", "count", "fixed", "left", "examples", "command")
 
 
-def _section(found: Found) -> Section:
-    finding, remedy = found.finding, found.remedy
+def _section(found: Any) -> Section:
     rows: list[Row] = [
-        (found.severity.value, human.count(finding.left), _STYLES[found.severity]),
-        ("cause", remedy.cause, None),
-        ("cure", remedy.cure, None),
+        (found.severity.value, human.count(found.finding.left), _STYLES[found.severity]),
+        *FINDING_FIELDS.rows(found, "cause", "cure", "left_because"),
+        ("command", found.command, COMMAND_STYLE),
     ]
-    if found.left_because:
-        rows.append(("left because", found.left_because, None))
-    rows.append(("command", found.command, COMMAND_STYLE))
-    for number, example in enumerate(finding.examples):
-        rows.append(("" if number else "for example", escaped(example) or "(empty)", None))
-    return Section(finding.code.value, rows)
+    for number, example in enumerate(found.examples):
+        rows.append(("" if number else "for example", example or "(empty)", None))
+    return Section(found.finding.code.value, rows)
+
+
+def _named(findings: Sequence[Finding]) -> str:
+    return ", ".join(f"{one.code.value} {human.count(one.count)}" for one in findings)
 
 
 def _healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
@@ -124,10 +106,6 @@ def _healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
     return text
 
 
-def _named(findings: Sequence[Finding]) -> str:
-    return ", ".join(f"{one.code.value} {human.count(one.count)}" for one in findings)
-
-
 def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
     counts = []
     for severity in Severity:
@@ -135,17 +113,18 @@ def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
             is_explained = severity is not Severity.NOTE or explains_notes
             names = _named(found) if is_explained else "-v explains them"
             counts.append(f"{severity.value}s {len(found)} ({names})")
-    text = ", ".join(counts) or "no findings"
+    text = DRY_RUN if diagnosis.dry_run else ""
+    text += ", ".join(counts) or "no findings"
     is_unread = diagnosis.items is None
     text += "; the items were not checked" if is_unread else f"; items {diagnosis.items:,}"
     if fix:
         left = sum(e.left for e in diagnosis.findings if e.code.severity is not Severity.NOTE)
         fixed = sum(each.fixed for each in diagnosis.findings)
-        words = ("would fix", "leave") if diagnosis.dry_run else ("fixed", "left")
-        both = zip(words, (fixed, left), strict=True)
-        done = ", ".join(f"{word} {human.count(number)}" for word, number in both if number)
-        text += f"; {done or 'nothing to fix'}"
-    return (DRY_RUN if diagnosis.dry_run else "") + text
+        would_fix, leave = ("would fix", "leave") if diagnosis.dry_run else ("fixed", "left")
+        done = [f"{would_fix} {human.count(fixed)}"] if fixed else []
+        done += [f"{leave} {human.count(left)}"] if left else []
+        text += f"; {', '.join(done) or 'nothing to fix'}"
+    return text
 
 
 def _codes(text: str) -> frozenset[Code]:
@@ -200,15 +179,14 @@ def doctor(
     is_table = settings.output.is_table and settings.fields is None
     is_all = all(code in codes for code in Code if code.severity is not Severity.NOTE)
     explains_notes = settings.verbose or not settings.is_for_people
-    columns: list[str | Field[Found]] = [*(PLAIN if is_one else (*PLAIN, "queue"))]
+    columns: list[str | Field[Any]] = [*(PLAIN if is_one else (*PLAIN, "queue"))]
     if is_table:
         fixed = FINDING_FIELDS["fixed"]._replace(title="WOULD FIX" if dry_run else "FIXED")
         columns = ["severity", "code", "count"]
         columns += [fixed, "left"] if fix else []
-    status = ExitStatus.OK
+    status, all_ids = ExitStatus.OK, settings.output is OutputFormat.IDS
     settings.environment.interrupted = "some of it may be fixed"
     for number, queue in enumerate(opened.queues):
-        all_ids = settings.output is OutputFormat.IDS
         diagnosis = diagnose(
             queue, codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run, all_ids=all_ids
         )
@@ -216,10 +194,10 @@ def doctor(
             warn_missing(settings, queue)
         if not diagnosis.is_healthy:
             status = ExitStatus.NO
-        findings = diagnosis.findings
+        findings, is_verbose = diagnosis.findings, settings.verbose
         serious = tuple(e for e in findings if e.code.severity is not Severity.NOTE)
-        is_news = serious or any(each.fixed for each in findings)
-        if is_table and not is_news and not (settings.verbose and findings):
+        is_news = serious or any(each.fixed for each in findings) or (is_verbose and findings)
+        if is_table and not is_news:
             if not settings.quiet:
                 end = summary_end(settings, None)
                 out.text(f"{_healthy_line(diagnosis, is_all=is_all)}{end}\n")
@@ -227,16 +205,11 @@ def doctor(
         if settings.quiet and settings.is_for_people:
             findings = serious
         lines = command_lines(settings, queue.connection)
-        found = [Found(queue.name, finding, fix, dry_run, lines) for finding in findings]
+        found = [_found(queue.name, each, lines, fix=fix, dry_run=dry_run) for each in findings]
         if is_table and not is_one:
             out.sections([Section(escaped(queue.name), ())], is_first=not number)
-        out.table(
-            found,
-            FINDING_FIELDS,
-            columns,
-            wide=columns,
-            id_batches=(each.finding.examples for each in found if not each.finding.of_keys),
-        )
+        ids = (each.examples for each in findings if not each.of_keys)
+        out.table(found, FINDING_FIELDS, columns, wide=columns, id_batches=ids)
         if is_table:
             explained = [e for e in found if explains_notes or e.severity is not Severity.NOTE]
             out.sections([_section(e) for e in explained if e.finding.left], is_first=False)

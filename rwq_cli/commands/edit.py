@@ -56,7 +56,6 @@ _RUN_ITEMS = 500
     ),
     ok="done, even if nothing was changed",
     no="nothing was written",
-    partial="some items were not changed",
 )
 @selects(ITEMS)
 def edit(

@@ -49,7 +49,6 @@ _REASONS: dict[Status, str] = {
     ),
     ok="done; items that already exist with the same data are counted",
     no="nothing was imported: every line was rejected or conflicted, or declined",
-    partial="some lines were rejected or conflicted, the others were imported",
 )
 def import_(
     settings: Settings,

@@ -21,7 +21,6 @@ _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWN
         "rwq kick -q jobs --where user=42 --dry-run",
     ),
     no="none was kicked: not buried, or gone",
-    partial="some were not kicked",
 )
 @selects(frozenset({State.BURIED}))
 def kick(_: Settings, choice: Choice) -> ExitStatus:

@@ -52,7 +52,6 @@ _ARRIVAL_S = 5.0
         "rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -",
     ),
     no="none was moved: gone, leased, already there, or declined",
-    partial="some were not moved",
 )
 @selects(_CHOSEN, offered=ITEMS)
 def mv(

@@ -32,7 +32,6 @@ _LATER = kind_of(Status.DELAYED, _FAILURES)
         "rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -",
     ),
     no="none was released: gone, or leased by another session",
-    partial="some were not released",
 )
 @selects(_IN_PROCESSING, offered=ITEMS, mine=True)
 def release(

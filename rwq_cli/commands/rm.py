@@ -24,7 +24,6 @@ _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
         "rwq rm -q jobs --state abandoned --older-than 1h --yes",
     ),
     no="none was removed: gone, or declined",
-    partial="some were not removed",
 )
 @selects(ITEMS)
 def rm(_: Settings, choice: Choice) -> ExitStatus:

@@ -18,7 +18,6 @@ _KIND = kind_of(Status.TOUCHED, (Status.NOT_LEASED, Status.MISSING))
     help="Renew live leases, no matter who holds them. Each then expires after --for.",
     examples=("rwq touch -q jobs 4f2a9c --for 10m", "rwq touch -q jobs --all --for 1h"),
     no="none of the items has a live lease",
-    partial="some have no live lease",
 )
 @selects(frozenset({State.LEASED}), _LEASED, asks=False)
 def touch(_: Settings, choice: Choice, lease_s: LeaseForOption = DEFAULT_LEASE) -> ExitStatus:

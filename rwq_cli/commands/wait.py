@@ -1,7 +1,7 @@
 """`rwq wait`: wait until a queue is empty or short enough, or items are gone."""
 
 from math import inf
-from typing import Annotated
+from typing import Annotated, Any
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.open_queues import OpenQueues, warn_missing
@@ -10,32 +10,30 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.results import WaitResult, wait_for_all
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import COUNT, ID, Fields, field
-from rwq_cli.output.sections import Row, Section
+from rwq_cli.output.field import COUNT, DURATION, ID, Fields, field
+from rwq_cli.output.sections import Section
 
 _LENGTHS = ("waiting", "processing", "delayed", "buried")
-
+_IN_TIME: dict[str, Any] = {
+    "show": {True: "yes", False: "no"}.get,
+    "style": lambda waited: None if waited.reached else "red",
+}
 WAIT_FIELDS: Fields[WaitResult] = Fields(
     "A wait",
     field("queue", "counts.queue", "the queue's name", ID),
-    field("reached", "reached", "whether the condition was met in time"),
+    field("reached", "reached", "whether the condition was met in time", _IN_TIME, "IN TIME"),
     *(field(name, f"counts.{name}", "as in the counts", COUNT) for name in _LENGTHS),
+    field("remaining", "remaining", "how many items of `--id` still exist", COUNT, "NOT GONE"),
     field(
-        "remaining", "remaining", "how many of the items of `--id` still exist; null without `--id`"
+        *("waited_seconds", lambda waited: round(waited.waited_s, 3), "how long it waited"),
+        *(DURATION, "WAITED"),
     ),
-    field("waited_seconds", lambda waited: round(waited.waited_s, 3), "how long it waited"),
 )
 
 
-def wait_sections(waited: WaitResult) -> list[Section]:
-    in_time = ("yes", None) if waited.reached else ("no", "red")
-    rows: list[Row] = [("in time", *in_time)]
-    if waited.remaining is not None:
-        rows.append(("not gone", human.count(waited.remaining), None))
-    rows += [(name, human.count(getattr(waited.counts, name)), None) for name in _LENGTHS]
-    rows.append(("waited", human.duration(waited.waited_s), None))
+def _sections(waited: WaitResult) -> list[Section]:
+    rows = WAIT_FIELDS.rows(waited, "reached", "remaining", *_LENGTHS, "waited_seconds")
     return [Section(escaped(waited.counts.queue), rows, numbers=True)]
 
 
@@ -82,5 +80,5 @@ def wait(
             warn_missing(settings, queue)
         if not result.reached and settings.output.is_raw:
             settings.environment.note("timed out")
-    settings.out.describe(waited, WAIT_FIELDS, wait_sections, is_one=opened.is_one)
+    settings.out.describe(waited, WAIT_FIELDS, _sections, is_one=opened.is_one)
     return ExitStatus.OK if all(result.reached for result in waited) else ExitStatus.NO

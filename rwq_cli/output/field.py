@@ -198,6 +198,15 @@ class Fields(Generic[T]):
                 target[name] = escaped(value) if isinstance(value, bytes) else value
         return values
 
+    def rows(self, record: T, *names: str) -> list[tuple[str, str, str | None]]:
+        """The lines of a section: headings, cells and styles of fields that have a value."""
+        shown = [(field, field.cell(record)) for field in map(self.__getitem__, names)]
+        return [
+            (field.heading.lower(), cell, field.style and field.style(record))
+            for field, cell in shown
+            if cell not in ("", "-")
+        ]
+
     def flat(self, record: T) -> dict[str, Any]:
         flat = {}
         for column in self.columns():
