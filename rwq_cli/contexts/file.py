@@ -1,14 +1,4 @@
-"""Reading `config.toml`.
-
-    current = "staging"
-
-    [contexts.prod]
-    url = "rediss://ops@db1:6380/0"
-    queue = "jobs"
-    password_command = "pass show redis/prod"
-    color = "red"
-    read_only = false
-    protect = "type"
+"""Reading `config.toml`: tables such as `[contexts.prod]`, and the names of two of them.
 
 Anyone who can write the file can run commands as its reader, or direct them to another server. So,
 as with the files of ssh, a file that others may write is refused, and so is one in a directory in
