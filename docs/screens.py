@@ -30,7 +30,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME, TerminalTheme
 from rich.text import Text
 
 from rwq_cli.core import NewItem, Server, WorkQueue, connect
-from rwq_cli.core.items.add import add_many
+from rwq_cli.core.items.add import add_batches, batched_items
 from rwq_cli.core.keys import QueueKeys
 from tests.servers import running_server
 
@@ -115,7 +115,8 @@ def fill(raw: redis.Redis) -> None:
     for item_id, payload in data.items():
         queue.add(payload.encode(), item_id=item_id.encode())
     old = queue.sibling(b"mail-2025")
-    list(add_many(old, [NewItem(b"%d" % number, b"{}") for number in range(1201)]))
+    items = [NewItem(b"%d" % number, b"{}") for number in range(1201)]
+    list(add_batches(old, batched_items(items)))
     keys = queue.keys
     held = {
         "thumbnail-0031": ("worker-3@render-02:4711", 252),

@@ -83,7 +83,7 @@ class WorkQueue(ActingQueue):
             ServerError: `acknowledged` is the number of items whose outcomes are known; each batch
                 in flight was added completely or not at all.
         """
-        return adding.add_many(self, items, unique=unique)
+        return adding.add_batches(self, adding.batched_items(items), unique=unique)
 
     # Leasing.
 

@@ -14,7 +14,7 @@ from rwq_cli.core import Selection, Source, WorkQueue
 from rwq_cli.core.inspect.listing import choose, leases
 from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
-from rwq_cli.core.items.add import Due, NewItem, add_many
+from rwq_cli.core.items.add import Due, NewItem, add_batches, batched_items
 from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.complete import ResultOptions, complete, remove
 from rwq_cli.core.items.export import Export
@@ -98,7 +98,7 @@ def _lease_by_id(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
 def _add(due: Due | None = None, *, unique: bool = False) -> Verb:
     def run(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
         items = [NewItem(item_id, b"new", due) for item_id in (*filter(None, ids), b"new", b"new")]
-        found = add_many(queue, items, unique=unique, dry_run=dry_run)
+        found = add_batches(queue, batched_items(items), unique=unique, dry_run=dry_run)
         return [(o.item_id, o.status) for o in found]
 
     return Verb(run, ordered=True)

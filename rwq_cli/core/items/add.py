@@ -95,22 +95,11 @@ def add(
     if delay_s is not None:
         due = Due.after(delay_s)
     new_id = uuid4().hex.encode() if item_id is None else to_bytes(item_id)
-    (outcome,) = add_many(queue, [NewItem(new_id, to_bytes(data), due)])
+    (outcome,) = add_batches(queue, [NewItems([new_id], [to_bytes(data)], due and [due])])
     if outcome.status is Status.WRONG_TYPE:
         name = outcome.item_id.decode("utf-8", "backslashreplace")
         raise WrongType(f"the data key or a lease key of {name} has the wrong type")
     return outcome.status is Status.ADDED
-
-
-def add_many(
-    queue: Queue,
-    items: Iterable[NewItem | Flush],
-    *,
-    unique: bool = False,
-    dry_run: bool = False,
-) -> Outcomes:
-    """Add a stream of items; see `add_batches`."""
-    return add_batches(queue, batched_items(items), unique=unique, dry_run=dry_run)
 
 
 def add_batches(

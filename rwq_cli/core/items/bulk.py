@@ -264,15 +264,17 @@ class Journal:
 def recorded(
     queue: Queue,
     journal: Journal | None,
-    written: Iterable[bytes],
+    items: Sequence[ItemSnapshot],
     act: Iterable[OutcomeBatch],
     *taken: Status,
+    replaced_by: Sequence[str] = (),
 ) -> Iterator[OutcomeBatch]:
-    """Act on items that were written to a journal, then record which were taken or replaced."""
-    if journal is None:
+    """Write items to a journal, act on them, and record which were taken or replaced."""
+    if journal is None or not items:
         yield from act
         return
-    left, outcomes = dict.fromkeys(written), list[OutcomeBatch]()
+    journal.write(items, replaced_by)
+    left, outcomes = {item.item_id: None for item in items}, list[OutcomeBatch]()
     try:
         for batch in act:
             outcomes.append(batch)
@@ -327,10 +329,7 @@ def saving(
                 items += map(as_saved, in_their_order(call, kept))
                 known = {item_id: each for item_id, each in prints.items() if each}
                 saved.append(call._replace(saved=known, read=kept))
-            if items and journal is not None:
-                journal.write(items)
-            written = [item.item_id for item in items]
-            yield from recorded(queue, journal, written, act(saved, is_first_look), *_TAKEN)
+            yield from recorded(queue, journal, items, act(saved, is_first_look), *_TAKEN)
 
     def print_of(item: ItemSnapshot) -> str | None:
         """The fingerprint of an item that is to be saved; None if it is to be left alone."""

@@ -24,7 +24,7 @@ class Export:
     def __init__(self, queue: Queue, ids: frozenset[bytes] | None = None) -> None:
         queue.connection.set_no_touch()
         self._queue = queue
-        self._chosen = None if ids is None else set(ids)
+        self._chosen = ids
         self._done: set[bytes] = set()
         self.queue = queue.name
         self.skipped = Skipped()
@@ -76,10 +76,17 @@ class Export:
         own = (i for i in left if not (nested and is_key_of(keys.item(i), nested)))
         return frozenset(own), leased
 
-    def _fresh(self, ids: Iterable[bytes]) -> list[bytes]:
-        if self._chosen is not None:
-            return [item_id for item_id in dict.fromkeys(ids) if item_id in self._chosen]
-        return [item_id for item_id in dict.fromkeys(ids) if item_id not in self._done]
+    def _fresh(self, ids: Iterable[bytes], *, takes: bool = False) -> list[bytes]:
+        """Those of the IDs that are wanted and were not taken yet."""
+        chosen, done = self._chosen, self._done
+        fresh = [
+            item_id
+            for item_id in dict.fromkeys(ids)
+            if item_id not in done and (chosen is None or item_id in chosen)
+        ]
+        if takes:
+            done.update(fresh)
+        return fresh
 
     def _listed(self, wanted: Collection[bytes] | None) -> Iterator[list[ItemSnapshot]]:
         """The items in the two lists; only the wanted ones, if given."""
@@ -93,21 +100,13 @@ class Export:
         cursor = ListCursor(self._queue, key)
         for page in cursor:
             places = {entry: f"{letter}{at}" for at, entry in enumerate(page, cursor.offset)}
-            ids = self._fresh(page if wanted is None else filter(wanted.__contains__, page))
-            self._note(ids)
+            some = page if wanted is None else filter(wanted.__contains__, page)
+            ids = self._fresh(some, takes=True)
             for batch in in_batches(ids, items_max=BATCH_PLACES):
                 yield Located(batch, "places", [places[item_id] for item_id in batch], 0)
 
     def _unlisted(self, ids: Iterable[bytes]) -> Iterator[list[ItemSnapshot]]:
-        fresh = self._fresh(ids)
-        self._note(fresh)
-        yield from self._snapshots(unlisted(fresh))
-
-    def _note(self, ids: Collection[bytes]) -> None:
-        if self._chosen is None:
-            self._done.update(ids)
-        else:
-            self._chosen.difference_update(ids)
+        yield from self._snapshots(unlisted(self._fresh(ids, takes=True)))
 
     def _snapshots(self, calls: Iterable[Located]) -> Iterator[list[ItemSnapshot]]:
         for _, items in read_snapshots(self._queue, calls, self.skipped):

@@ -10,7 +10,6 @@ from getpass import getuser
 from itertools import chain, repeat
 from os import getpid
 from socket import gethostname
-from types import TracebackType
 from typing import TypeVar
 from uuid import uuid4
 
@@ -39,10 +38,7 @@ def repair(
     states, stale schedule entries. Yields what was done, without the skipped."""
     if not ids:
         return
-    args = {
-        "bury_after": _NEVER if bury_after is None else bury_after,
-        "looked_ms": look.at_ms,
-    }
+    args = {"bury_after": _NEVER if bury_after is None else bury_after, "looked_ms": look.at_ms}
     expected = Expected(frozenset(states), fingerprints=look.digests)
     act = by_script(queue, "repair", args, expected, dry_run=dry_run)
     for batch in run(queue, act, ids, "repairing", items_max=BATCH_WRITES):
@@ -107,16 +103,18 @@ class CleanLock:
     def __init__(self, queue: Queue, *, dry_run: bool) -> None:
         self._queue = queue
         self._is_needed = not dry_run
-        self._holder = b"%b:%d:%b" % (_user_and_host(), getpid(), uuid4().hex[:8].encode())
+        # A container may run as a user without a name.
+        user = "?"
+        with suppress(KeyError, OSError):
+            user = getuser()
+        self._holder = f"{user}@{gethostname()}:{getpid()}:{uuid4().hex[:8]}".encode()
         self._renewed_s = 0.0
 
     def __enter__(self) -> "CleanLock":
         self._take()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, _: object, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_needed:
             # If the server is lost, the lock ends by itself.
             with suppress(ServerError):
@@ -148,19 +146,10 @@ class CleanLock:
             if other is None:
                 break
             if other != said:
+                said = other
                 name, who = (
-                    each.decode("utf-8", "backslashreplace") for each in (queue.name, other)
+                    each.decode("utf-8", "backslashreplace") for each in (queue.name, said)
                 )
                 queue.connection.on_wait(f"waiting for another clean of {name}, by {who}")
-                said = other
             queue.clock.sleep(_POLL_S)
         self._renewed_s = queue.clock.monotonic()
-
-
-def _user_and_host() -> bytes:
-    try:
-        user = getuser()
-    except (KeyError, OSError):
-        # A container may run as a user without a name.
-        user = "?"
-    return f"{user}@{gethostname()}".encode()

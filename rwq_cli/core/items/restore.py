@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 from hashlib import sha1, sha256
 from itertools import chain, groupby
 from operator import itemgetter
@@ -118,9 +117,7 @@ def item_args(number: int, item: ItemSnapshot, *, replaceable: str = "") -> tupl
         item.place.value if item.place in (Place.MAIN, Place.PROCESSING) else "none",
         lease.holder if lease else b"",
         left_ms,
-        _number(item.due_ms),
-        _number(item.buried_ms),
-        _number(item.returns),
+        *("" if n is None else repr(n) for n in (item.due_ms, item.buried_ms, item.returns)),
         replaceable,
     )
 
@@ -158,9 +155,9 @@ class _Restore:
     def batches(
         self, lines: Iterable[Line | Flush], results: Counter[Status]
     ) -> Iterator[OutcomeBatch]:
-        limits = (
-            (_REPLACE_ITEMS, BATCH_BYTES) if self._replaces else (RESTORE_ITEMS, SNAPSHOT_BYTES)
-        )
+        limits = RESTORE_ITEMS, SNAPSHOT_BYTES
+        if self._replaces:
+            limits = _REPLACE_ITEMS, BATCH_BYTES
         with self._acknowledged as acknowledged:
             for kind, group in groupby(_batches(lines, *limits), itemgetter(0)):
                 batches = map(itemgetter(1), group)
@@ -202,35 +199,33 @@ class _Restore:
         """Restore lines, and replace only items that were read, and are in any journal."""
         by_id = {line.entry.item_id: line for line in lines}
         replaceable: dict[bytes, str] = {}
-        saved: list[bytes] = []
+        replaced: list[ItemSnapshot] = []
+        replaced_by: list[str] = []
         moved: set[bytes] = set()
         if not self._dry_run or lines[0].replaced_by is not None:
             replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
-            for read in self._read(by_id):
-                items = [
-                    item for item in read if item.data != _item(by_id[item.item_id].entry).data
-                ]
-                entries = [_item(by_id[item.item_id].entry) for item in items]
-                if items and self._journal is not None:
-                    self._journal.write(items, [sha256(each.data).hexdigest() for each in entries])
-                saved += [item.item_id for item in items]
-                for item, entry in zip(items, entries, strict=True):
-                    if by_id[item.item_id].replaced_by in (None, sha256(item.data).hexdigest()):
-                        digest = sha1(item.data, usedforsecurity=False).hexdigest()
-                        stays = self._in_place or _stays(item, entry)
-                        replaceable[item.item_id] = _IN_PLACE + digest if stays else digest
-                        moved.update(() if stays else (item.item_id,))
+            for item in chain.from_iterable(self._read(by_id)):
+                line = by_id[item.item_id]
+                entry = _item(line.entry)
+                if item.data == entry.data:
+                    continue
+                replaced.append(item)
+                replaced_by.append(sha256(entry.data).hexdigest())
+                if line.replaced_by in (None, sha256(item.data).hexdigest()):
+                    digest = sha1(item.data, usedforsecurity=False).hexdigest()
+                    stays = self._in_place or _stays(item, entry)
+                    replaceable[item.item_id] = _IN_PLACE + digest if stays else digest
+                    moved.update(() if stays else (item.item_id,))
 
         def act(calls: Iterable[Located], _: bool) -> Iterator[OutcomeBatch]:
             # Only what leaves its place is looked for.
             batches = (([by_id[i] for i in call.ids], call.only(moved)) for call in calls)
             return self._run(batches, replaceable)
 
-        run = partial(in_rounds, items_max=RESTORE_ITEMS, in_order=True)
-        batches = run(
-            self._queue, act, by_id, seen=None if moved else Seen(Places({}, {}), (0, 0), 0)
-        )
-        yield from recorded(self._queue, self._journal, saved, batches, Status.REPLACED)
+        queue, seen = self._queue, None if moved else Seen(Places({}, {}), (0, 0), 0)
+        done = in_rounds(queue, act, by_id, items_max=RESTORE_ITEMS, in_order=True, seen=seen)
+        both = replaced, done
+        yield from recorded(queue, self._journal, *both, Status.REPLACED, replaced_by=replaced_by)
 
     def _read(self, by_id: Mapping[bytes, Line]) -> Iterator[list[ItemSnapshot]]:
         """The items with these IDs; as they are in the lines, but for their data, if they stay."""
@@ -279,11 +274,11 @@ class _Restore:
         )
 
     def _status(self, entry: ItemSnapshot | Result, status: Status) -> Status:
+        if status is Status.IMPORTED_BEFORE:
+            return status
         key = type(entry), entry.item_id
         digest = sha256(entry.data).digest() if isinstance(entry, ItemSnapshot) else b""
         before = self._foreseen.get(key)
-        if status is Status.IMPORTED_BEFORE:
-            return status
         if before is not None and (digest or status is Status.IMPORTED):
             same = before == digest and not (self._replaces and not digest)
             status = Status.ALREADY_THERE if same else _OTHER_DATA[self._on_conflict]
@@ -298,11 +293,6 @@ def _stays(item: ItemSnapshot, entry: ItemSnapshot) -> bool:
     if item.lease is not None and not is_guard(item.lease):
         return True
     return item.place == entry.place and item.due_ms == entry.due_ms
-
-
-def _size(line: Line) -> int:
-    entry = line.entry
-    return (entry.result_bytes or 0) if isinstance(entry, Result) else len(entry.data)
 
 
 def _batches(
@@ -330,7 +320,8 @@ def _batches(
         kind = type(line.entry)
         batch.append(line)
         ids.add(line.entry.item_id)
-        size += _size(line)
+        entry = line.entry
+        size += (entry.result_bytes or 0) if isinstance(entry, Result) else len(entry.data)
     if batch:
         yield kind, batch
 
@@ -338,7 +329,3 @@ def _batches(
 def _item(entry: ItemSnapshot | Result) -> ItemSnapshot:
     assert isinstance(entry, ItemSnapshot)
     return entry
-
-
-def _number(number: float | None) -> str:
-    return "" if number is None else repr(number)

@@ -10,12 +10,7 @@ from rwq_cli.core.errors import PermissionDenied, ReadOnly, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.counting import lengths
 from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.inspect.results import (
-    KIND_NONE,
-    KIND_RESULT,
-    Result,
-    read_result_keys,
-)
+from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, read_result_keys
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.state.probe import existing
@@ -69,11 +64,9 @@ def _look_up(queue: Queue, item_id: bytes) -> ResultLookup:
     ((found,),) = read_result_keys(queue, [item_id], data=True)
     if found.kind not in (KIND_NONE, KIND_RESULT, "hash"):
         raise WrongType.of(queue.keys.result(item_id))
-    state = State.GONE
-    if found.has_item:
-        (facts,) = facts_of(queue, [item_id])
-        # A leftover entry or lease is not an item.
-        state = facts.state if facts.has_data else State.GONE
+    # A leftover entry or lease is not an item.
+    items = [each for each in facts_of(queue, [item_id] * found.has_item) if each.has_data]
+    state = items[0].state if items else State.GONE
     return ResultLookup(queue.name, item_id, state, found.result)
 
 
@@ -144,7 +137,12 @@ def wait_for_all(
                 counts, met = [], [not each for each in left]
             else:
                 counts = [lengths(queue) for queue in queues]
-                met = [_is_met(each, below) for each in counts]
+                met = [
+                    not (each.waiting or each.processing or each.delayed)
+                    if below is None
+                    else each.waiting < below
+                    for each in counts
+                ]
             met_at_first = met_at_first or met
             is_met = all(met)
             is_over = is_met and (was_met or not polls_twice)
@@ -163,12 +161,6 @@ def wait_for_all(
     remaining = [len(each) if ids else None for each in left]
     for reached, known, number, first in zip(met, counts, remaining, met_at_first, strict=True):
         yield WaitResult(reached, known, number, waited_s, first)
-
-
-def _is_met(counts: Counts, below: int | None) -> bool:
-    if below is not None:
-        return counts.waiting < below
-    return not (counts.waiting or counts.processing or counts.delayed)
 
 
 def _promote(queue: Queue) -> bool:

@@ -1,8 +1,5 @@
-"""Touching leases; and putting items back to main, delaying, burying and kicking them.
-
-`lua/ops/touch.lua` touches, `put.lua` puts back, delays and buries, `push_scheduled.lua` kicks and
-promotes.
-"""
+"""Touching leases (`lua/ops/touch.lua`); putting items back, delaying and burying them
+(`put.lua`); kicking and promoting them (`push_scheduled.lua`)."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any

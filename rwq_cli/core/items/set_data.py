@@ -50,11 +50,10 @@ def _edited(
         if same := [item.item_id for item, data in group if data == item.data]:
             yield OutcomeBatch.all_of(same, Status.UNCHANGED)
         if changes:
-            items = [item for item, _ in changes]
-            if journal is not None:
-                journal.write(items, [sha256(data).hexdigest() for _, data in changes])
+            items, data = zip(*changes, strict=True)
+            by = [sha256(each).hexdigest() for each in data]
             act = queue.act_each("set_data", _calls(changes), dry_run=dry_run)
-            yield from recorded(queue, journal, (i.item_id for i in items), act, Status.SET)
+            yield from recorded(queue, journal, items, act, Status.SET, replaced_by=by)
 
 
 def _size(edit: Edit) -> int:
