@@ -3,7 +3,7 @@ queue, or to several, each to the one that its ID picks.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
@@ -12,7 +12,7 @@ from rwq_cli.core.batches import BATCH_BYTES, Acknowledged, Flush, in_batches, i
 from rwq_cli.core.clock import unix_ms
 from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
+from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 
 if TYPE_CHECKING:
@@ -170,28 +170,16 @@ def _outcomes(
                 continue
             acknowledged.add(len(batch.ids))
             queue.progress.advance(len(batch.ids))
-            is_checked = not unique or batch.dues is not None
-            yield _outcomes_of(
-                batch.ids, () if is_transaction else reply, seen if is_checked else frozenset()
-            )
+            codes = [Status.ADDED.code] * len(batch.ids)
+            for at, item_id in enumerate(batch.ids if seen else ()):
+                if item_id in seen and (not unique or batch.dues is not None):
+                    codes[at] = Status.DUPLICATE.code
+            for at in () if is_transaction else reply:
+                codes[abs(at) - 1] = (Status.DUPLICATE if at > 0 else Status.WRONG_TYPE).code
+            yield OutcomeBatch(batch.ids, "".join(codes))
             if dry_run:
                 # They were not added, so the server does not know them when they are repeated.
                 seen.update(batch.ids)
-
-
-def _outcomes_of(
-    ids: Sequence[bytes], not_added: Sequence[int], repeated: Set[bytes]
-) -> OutcomeBatch:
-    """The outcomes of a batch, from the reply of the script, and IDs that repeat others."""
-    found = {abs(at) - 1: Status.DUPLICATE if at > 0 else Status.WRONG_TYPE for at in not_added}
-    for at, item_id in enumerate(ids if repeated else ()):
-        if item_id in repeated:
-            found.setdefault(at, Status.DUPLICATE)
-    if not found:
-        return OutcomeBatch.all_of(ids, Status.ADDED)
-    return OutcomeBatch.of(
-        Outcome(item_id, found.get(at, Status.ADDED)) for at, item_id in enumerate(ids)
-    )
 
 
 def _dues_arg(dues: Sequence[Due | None] | None) -> str:

@@ -199,41 +199,34 @@ class Transfer:
             looks = self._look(group, is_first_look)
             statuses = {each.item_id: each for batch in looks for each in batch}
             movable = [i for i, each in statuses.items() if each.status is Status.MOVED]
-            taken = existing(self._to, movable)
+            taken = set(existing(self._to, movable))
             statuses.update((i, Outcome(i, Status.CONFLICT)) for i in taken)
-            if not self._dry_run:
-                self._move(group, set(movable).difference(taken), is_first_look, statuses)
+            free, some = set(movable) - taken, list[Located]()
+            for call in () if self._dry_run else group:
+                # The others were added, or their leases have ended, since the items were read.
+                late = Status.CHANGED if call.how == "name" else Status.ELSEWHERE
+                unread = free.intersection(call.ids) - (call.saved or {}).keys()
+                statuses.update((item_id, Outcome(item_id, late)) for item_id in unread)
+                some.append(call.only(free - unread))
+            if some:
+                with self._to_its_end():
+                    held = self._held(some, is_first_look, statuses)
+                    statuses.update((each.item_id, each) for each in self._carry(held))
             for call in group:
                 yield OutcomeBatch.of(statuses[item_id] for item_id in call.ids)
             self._check_stop()
 
-    def _move(
-        self,
-        calls: Sequence[Located],
-        movable: set[bytes],
-        is_first_look: bool,
-        statuses: dict[bytes, Outcome],
-    ) -> None:
-        """Move those of the IDs that are movable; note their outcomes."""
-        for call in calls:
-            # It was added, or its lease has ended, since the items were read.
-            late = Status.CHANGED if call.how == "name" else Status.ELSEWHERE
-            unread = movable.intersection(call.ids) - (call.saved or {}).keys()
-            statuses.update((item_id, Outcome(item_id, late)) for item_id in unread)
-            movable -= unread
-        some = [call.only(movable) for call in calls]
+    def _held(
+        self, calls: Sequence[Located], is_first_look: bool, statuses: dict[bytes, Outcome]
+    ) -> Iterator[ItemSnapshot]:
+        """Bury items; yields those that are buried, and notes why others are not."""
         read = {item.item_id: item for call in calls for item in call.read}
-
-        def buried() -> Iterator[ItemSnapshot]:
-            for batch in self._bury(some, is_first_look):
-                ids = batch.ids_with(Status.BURIED, Status.ALREADY_BURIED)
-                statuses.update((each.item_id, each) for each in batch)
-                statuses.update((i, Outcome(i, Status.CHANGED)) for i in ids)
-                # With the data that they had when they were read.
-                yield from map(read.__getitem__, ids)
-
-        with self._to_its_end():
-            statuses.update((each.item_id, each) for each in self._carry(buried()))
+        for batch in self._bury(calls, is_first_look):
+            ids = batch.ids_with(Status.BURIED, Status.ALREADY_BURIED)
+            statuses.update((each.item_id, each) for each in batch)
+            statuses.update((i, Outcome(i, Status.CHANGED)) for i in ids)
+            # With the data that they had when they were read.
+            yield from map(read.__getitem__, ids)
 
     @contextmanager
     def _to_its_end(self) -> Iterator[None]:
