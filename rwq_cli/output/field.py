@@ -149,12 +149,17 @@ class Fields(Generic[T]):
     def __init__(
         self, title: str, *fields: Field[T], is_stream: bool = False, has_other_ids: bool = False
     ) -> None:
-        self.title, self.all = title, fields
+        self.title = title
+        self._set(fields)
         self.is_stream, self.has_other_ids = is_stream, has_other_ids
         self.is_chosen = False
         self.id = next((field for field in fields if field.is_id), None)
         self.data = next((field for field in fields if field.is_data), None)
         self._by_name = {field.flat_name: field for field in fields}
+
+    def _set(self, fields: Iterable[Field[T]]) -> None:
+        self.all = tuple(fields)
+        self._split = [(field, *field.split_name) for field in self.all]
 
     def __getitem__(self, name: str) -> Field[T]:
         return self._by_name[name]
@@ -176,18 +181,17 @@ class Fields(Generic[T]):
         if not names:
             raise InvalidArgument("--fields names no field", self.known)
         fields = copy(self)
-        fields.all = tuple(field for name in names for field in self._named(name))
+        fields._set(field for name in names for field in self._named(name))
         fields.is_chosen = True
         return fields
 
     def json(self, record: T) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        for field in self.all:
+        for field, outer, name in self._split:
             value = field.get(record)
             if field.is_object:
-                values[field.name] = None if value is None else {}
+                values[name] = None if value is None else {}
                 continue
-            outer, name = field.split_name
             target = values[outer] if outer else values
             if target is None:
                 continue

@@ -190,14 +190,13 @@ class Output:
         unframed: bool = False,
     ) -> None:
         # Without `table`, CSV has all fields. With `unframed`, nothing follows the bytes of `data`.
-        self._fields = fields
+        self._fields, self._write = fields, self._environment.stdout.write
         self._columns = columns or fields.columns()
         self._table = [] if fields.is_chosen else table
         self._unframed = unframed
 
     def write(self, record: Any) -> None:
-        output, fields = self.options.format, self._fields
-        write = self._environment.stdout.write
+        output, fields, write = self.options.format, self._fields, self._write
         if output is OutputFormat.PLAIN:
             line = "\t".join(plain(column.get(record)) for column in self._columns)
             write(line.encode() + b"\n")
@@ -223,8 +222,8 @@ class Output:
 
     def write_object(self, value: dict[str, Any]) -> None:
         # Only now: an error before the first record leaves stdout empty.
-        self._environment.stdout.write(b",\n " if self._written else b"[\n ")
-        self._environment.stdout.write(to_json(value))
+        self._write(b",\n " if self._written else b"[\n ")
+        self._write(to_json(value))
         self._written += 1
 
     def _write_ids(self, batches: Iterable[Sequence[bytes]]) -> int:
@@ -233,7 +232,7 @@ class Output:
             joined = b"".join(ids)
             is_safe = joined.isascii() and joined.decode().isprintable()
             if is_safe and not self.options.null_separated:
-                self._environment.stdout.write(b"\n".join(ids) + b"\n" if ids else b"")
+                self._write(b"\n".join(ids) + b"\n" if ids else b"")
             else:
                 for item_id in ids:
                     self._write_id(item_id)
@@ -249,17 +248,17 @@ class Output:
     def _write_csv(self, cells: Iterable[str]) -> None:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerow(cells)
-        self._environment.stdout.write(text.getvalue().encode())
+        self._write(text.getvalue().encode())
 
     def _write_id(self, item_id: bytes | None) -> None:
         if item_id is None:
             return
         if self.options.null_separated:
-            self._environment.stdout.write(item_id + b"\0")
+            self._write(item_id + b"\0")
             return
         shown = escaped(item_id).encode()
         self._changed_ids += shown != item_id
-        self._environment.stdout.write(shown + b"\n")
+        self._write(shown + b"\n")
 
     def sections(self, sections: Iterable[Section], *, is_first: bool = True) -> None:
         from rich.text import Text

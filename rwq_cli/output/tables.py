@@ -1,6 +1,6 @@
 """Tables for people: rich draws them; here is which columns fit, and how wide they are."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -45,7 +45,8 @@ def write_table(
         if not is_wide:
             shown = [at for at in widths if keeps_all or _has_values(columns[at], cells[at], rows)]
             widths = fit(columns, needed, shown, options.environment.width)
-        for start in range(0, len(rows), _ROWS_DRAWN):
+        lines = _lines(columns, widths, rows, cells)
+        for _ in range(0, len(rows), _ROWS_DRAWN):
             table = Table(
                 box=box.SIMPLE_HEAD,
                 show_edge=False,
@@ -61,8 +62,7 @@ def write_table(
                 justify: Any = "right" if column.right else "left"
                 heading = cut(column.heading, width)
                 table.add_column(heading, justify=justify, width=width, no_wrap=True)
-            for number in range(start, min(start + _ROWS_DRAWN, len(rows))):
-                pieces = _line(columns, widths, rows[number], cells, number)
+            for pieces in islice(lines, _ROWS_DRAWN):
                 table.add_row(*(Text(text, style or "") for text, style in pieces))
             total = sum(widths.values()) + _GUTTER * (len(widths) - 1)
             print_stripped(open_console(options.environment, colour=options.colour), table, total)
@@ -85,17 +85,22 @@ def _cells(columns: Sequence[Field[T]], rows: Sequence[T], needed: list[int]) ->
     return cells
 
 
-def _line(
+def _lines(
     columns: Sequence[Field[T]],
     widths: dict[int, int],
-    row: T,
+    rows: Sequence[T],
     cells: Sequence[Sequence[str]],
-    number: int,
-) -> Iterator[Piece]:
-    for index, width in widths.items():
-        column = columns[index]
-        text = cut(cells[index][number], width, middle=column.cut is Cut.MIDDLE)
-        yield text, column.style(row) if column.style else None
+) -> Iterator[list[Piece]]:
+    """The cells of each row, cut to these widths, with their styles."""
+    shown = [(columns[at], cells[at], width) for at, width in widths.items()]
+    for number, row in enumerate(rows):
+        yield [
+            (
+                cut(texts[number], width, middle=column.cut is Cut.MIDDLE),
+                column.style(row) if column.style else None,
+            )
+            for column, texts, width in shown
+        ]
 
 
 def table_lines(
@@ -105,7 +110,7 @@ def table_lines(
     cells = _cells(columns, rows, widest)
     widths = fit(columns, widest, range(len(columns)), room)
 
-    def line(shown: Iterator[Piece]) -> list[Piece]:
+    def line(shown: Iterable[Piece]) -> list[Piece]:
         pieces: list[Piece] = []
         for (index, width), piece in zip(widths.items(), shown, strict=True):
             pad = " " * (width - cell_len(piece[0]))
@@ -118,7 +123,7 @@ def table_lines(
         return cut(column.heading, width, middle=column.cut is Cut.MIDDLE), "bold"
 
     titles = line(title(index, width) for index, width in widths.items())
-    return titles, [line(_line(columns, widths, row, cells, n)) for n, row in enumerate(rows)]
+    return titles, list(map(line, _lines(columns, widths, rows, cells)))
 
 
 def fit(

@@ -22,7 +22,7 @@ def preview_text(item: Item) -> str | None:
     if item.preview is None:
         return None
     preview = item.preview
-    if item.payload_bytes is not None and item.payload_bytes > len(preview):
+    if not preview.isascii() and (item.payload_bytes or 0) > len(preview):
         # The last character may be cut.
         with suppress(UnicodeDecodeError):
             preview = preview[: utf_8_decode(preview, "strict", False)[1]]

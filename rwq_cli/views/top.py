@@ -1,7 +1,7 @@
 """What `rwq top` shows: its columns, its header, and the summary of one queue."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from rwq_cli.core.inspect.activity import QueueRow
@@ -9,7 +9,7 @@ from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.field import DURATION, Cut, Field, Fields, field
+from rwq_cli.output.field import DURATION, Cut, Field, Fields, attribute, field
 from rwq_cli.output.sections import Piece
 from rwq_cli.views.counts import NOT_COUNTED, RATE_FIELDS, count_sections, shown
 
@@ -30,19 +30,14 @@ def sparkline(values: Sequence[int]) -> str:
     ).rjust(_HISTORY_CELLS)
 
 
-def _number(
-    title: str,
-    value: Callable[[QueueRow], int | None],
-    rank: int,
-    style: str | None = None,
-    *,
-    may_be_least: bool = False,
-) -> Field[QueueRow]:
+def _number(title: str, path: str, rank: int, style: str | None = None) -> Field[QueueRow]:
+    name, value = title.lower(), attribute(path)
+
     def is_least(row: QueueRow) -> bool:
-        return may_be_least and row.is_least
+        return row.is_least and name in ("running", "abandoned")
 
     return Field(
-        title.lower(),
+        name,
         value,
         "a count",
         format=lambda row: shown(value(row), is_least=is_least(row)),
@@ -52,6 +47,7 @@ def _number(
     )
 
 
+_HISTORY = {"format": lambda row: sparkline(row.history), "style": lambda _row: "cyan"}
 _IN, _LEFT, _EMPTY_IN = (
     each.within(attrgetter("rates"))._replace(rank=rank)
     for each, rank in zip(RATE_FIELDS, (6, 8, 5), strict=True)
@@ -59,30 +55,16 @@ _IN, _LEFT, _EMPTY_IN = (
 
 QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
     field("queue", "queue", "its name", cut=Cut.MIDDLE),
-    _number("WAITING", lambda row: row.sample.waiting, 12),
-    _number("RUNNING", lambda row: row.running, 10, may_be_least=True),
-    _number("ABANDONED", lambda row: row.abandoned, 13, "red", may_be_least=True),
-    _number("DELAYED", lambda row: row.sample.delayed, 4),
-    _number("BURIED", lambda row: row.sample.buried, 9, "yellow"),
+    _number("WAITING", "sample.waiting", 12),
+    _number("RUNNING", "running", 10),
+    _number("ABANDONED", "abandoned", 13, "red"),
+    _number("DELAYED", "sample.delayed", 4),
+    _number("BURIED", "sample.buried", 9, "yellow"),
     _IN,
     _LEFT,
-    field(
-        "next_age_seconds",
-        "next_age_s",
-        "since the next item was last used",
-        DURATION,
-        "NEXT AGE",
-        7,
-    ),
+    field("next_age_seconds", "next_age_s", "of the next item", DURATION, "NEXT AGE", 7),
     _EMPTY_IN,
-    field(
-        "history",
-        "sample.waiting",
-        "how many waited at the last ticks",
-        rank=1,
-        format=lambda row: sparkline(row.history),
-        style=lambda _row: "cyan",
-    ),
+    field("history", "sample.waiting", "at the last ticks", _HISTORY, rank=1),
 )
 # Those that rows can be sorted by: a history has no order.
 SORT_COLUMNS = QUEUE_COLUMNS[:-1]
