@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.probe import ItemSnapshot
-from rwq_cli.output.field import Fields, bytes_fields, field, to_json
+from rwq_cli.output.field import NAME, Fields, bytes_fields, field, to_json
 
 # The version of the format, which changes if older readers would misread the file: in the second,
 # each line names its queue.
@@ -69,7 +69,7 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
     # given if the header does not name it.
     named = {} if queue is None else bytes_fields("queue", queue)
     if isinstance(entry, ItemSnapshot):
-        fields = _ITEM_FIELDS.json((b"", entry))
+        fields = _ITEM_FIELDS.json(entry)
     else:
         fields = {
             **bytes_fields("result_of", entry.item_id),
@@ -87,35 +87,31 @@ def control_line(word: ControlWord, value: object = True, **more: object) -> byt
     return to_json({word.value: value, **more}) + b"\n"
 
 
-# Of a queue's name and an item.
-_ITEM_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
+_ITEM_FIELDS: Fields[ItemSnapshot] = Fields(
     "An exported item",
-    *(
-        each.within(itemgetter(1))
-        for each in (
-            field("id", "item_id", "the item's ID", is_bytes=True, is_id=True),
-            field("data", "data", "the data", is_bytes=True, is_data=True),
-            field("state", "state", "one of the states"),
-            field("place", "place", "`main`, `processing`, `delayed`, `buried` or null"),
-            field("lease", "lease", "null if there is none", is_object=True),
-            field("lease.holder", "lease.holder", "who holds it", is_bytes=True),
-            field("lease.ttl_ms", "lease.ttl_ms", "the time left; null = no expiry"),
-            field("due_ms", "due_ms", "when a delayed item is due"),
-            field("buried_ms", "buried_ms", "when a buried item was buried"),
-            field("reason", "reason", "why a buried item was buried"),
-            field("returns", "returns", "how often it was returned"),
-            field(
-                "nearer",
-                "nearer",
-                "`next` or `last`: the end of the queue that a waiting item was nearer to",
-            ),
-        )
+    field("id", "item_id", "the item's ID", is_bytes=True, is_id=True),
+    field("data", "data", "the data", is_bytes=True, is_data=True),
+    field("state", "state", "one of the states"),
+    field("place", "place", "`main`, `processing`, `delayed`, `buried` or null"),
+    field("lease", "lease", "null if there is none", is_object=True),
+    field("lease.holder", "lease.holder", "who holds it", is_bytes=True),
+    field("lease.ttl_ms", "lease.ttl_ms", "the time left; null = no expiry"),
+    field("due_ms", "due_ms", "when a delayed item is due"),
+    field("buried_ms", "buried_ms", "when a buried item was buried"),
+    field("reason", "reason", "why a buried item was buried"),
+    field("returns", "returns", "how often it was returned"),
+    field(
+        "nearer",
+        "nearer",
+        "`next` or `last`: the end of the queue that a waiting item was nearer to",
     ),
-    is_stream=True,
 )
-# In the formats other than its own: each item with its queue.
-EXPORT_FIELDS = _ITEM_FIELDS.plus(
-    field("queue", itemgetter(0), "the queue's name, in an export of several queues", is_bytes=True)
+# In the formats other than its own: each queue's name with an item.
+EXPORT_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
+    _ITEM_FIELDS.title,
+    *(each.within(itemgetter(1)) for each in _ITEM_FIELDS.all),
+    field("queue", itemgetter(0), "the queue's name, in an export of several queues", NAME),
+    is_stream=True,
 )
 
 # Written to an undo file before anything in it is restored.
