@@ -4,10 +4,11 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import typer
 from typer.core import TyperOption
 
 from rwq_cli import __version__
-from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, commands_of, listed
+from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, listed
 from rwq_cli.exit_codes import ExitStatus
 
 # Every command with a summary of at most 50 characters, in the order and under the headings of
@@ -98,8 +99,22 @@ class Root(RwqGroup):
 
 @cache
 def load_command(name: str) -> Any:
-    # A parser keeps nothing of a command line, so that a process needs one only.
-    command = commands_of(import_module(f"rwq_cli.commands.{name}"))
+    """The parser of a module of `rwq_cli.commands`: its command, or its group with `GROUP_HELP`."""
+    # It keeps nothing of a command line, so that a process needs one only.
+    module = import_module(f"rwq_cli.commands.{name}")
+    group_help = getattr(module, "GROUP_HELP", None)
+    commands = typer.Typer(
+        cls=None if group_help is None else RwqGroup,
+        help=group_help,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=HELP_SETTINGS,
+    )
+    for each in vars(module).values():
+        if hasattr(each, "add_to"):
+            each.add_to(commands)
+    command = typer.main.get_command(commands)
     command.name = name
     return command
 

@@ -208,7 +208,7 @@ class Choice(NamedTuple):
         # options chose the items and they are many or the context is protected. It counts those of
         # which a dry run of `act` says that it would succeed, or all that exist if that is None.
         from rwq_cli.cli.confirm import confirm_ids, is_confirmed
-        from rwq_cli.cli.open_queues import warn_if_missing
+        from rwq_cli.cli.open_queues import warn_if_missing, warn_of_reading
         from rwq_cli.core.inspect.listing import Chosen, choose
 
         settings = self.settings
@@ -316,13 +316,3 @@ def selects(
     _, *own, _chosen_by = signature(choice).parameters.values()
     parameters = [each for each in own if has.get(each.name, True)]
     return provided("choice", choice, [parameters[0], *has_filters, *parameters[1:]])
-
-
-def warn_of_reading(
-    settings: Settings, queues: "Sequence[WorkQueue]", selection: Selection
-) -> None:
-    """Print a note if `--match` or `--where` resets the idle times of items on this server."""
-    from rwq_cli.cli.open_queues import note_idle_reset
-
-    if selection.needs_data and queues:
-        note_idle_reset(settings, queues[0], "--match and --where read the data")

@@ -191,23 +191,6 @@ def command(
     return declare
 
 
-def commands_of(module: Any) -> Any:
-    """The parser of a module of `rwq_cli.commands`: its command, or its group with `GROUP_HELP`."""
-    group_help = getattr(module, "GROUP_HELP", None)
-    commands = typer.Typer(
-        cls=None if group_help is None else RwqGroup,
-        help=group_help,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings=HELP_SETTINGS,
-    )
-    for each in vars(module).values():
-        if hasattr(each, "add_to"):
-            each.add_to(commands)
-    return typer.main.get_command(commands)
-
-
 def provided(
     name: str, make: Callable[..., object], parameters: Iterable[Parameter] | None = None
 ) -> Callable[[Function], Function]:

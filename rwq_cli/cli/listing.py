@@ -4,8 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from rwq_cli.cli.choosing import warn_of_reading
-from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing, warn_of_idle_reset
+from rwq_cli.cli.open_queues import (
+    OpenQueues,
+    warn_if_missing,
+    warn_of_idle_reset,
+    warn_of_reading,
+)
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.inspect.selection import Selection, Source

@@ -15,6 +15,7 @@ from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.options import OutputFormat
 
 if TYPE_CHECKING:
+    from rwq_cli.core.inspect.selection import Selection
     from rwq_cli.core.queue import WorkQueue
 
 T = TypeVar("T")
@@ -90,18 +91,14 @@ class OpenQueues:
         from rwq_cli.core.inspect.queues import has_items, matching_queues, queue_names
 
         note = partial(self._settings.environment.note, once=True)
+        none = "rwq: {}: no queue matches, or all are empty; rwq queues lists those that are not"
         if self._is_all:
+            none = "rwq: no queues on this server"
             found = {b"*": queue_names(self.connection, any_type=self._any_type)}
         else:
             found = matching_queues(self.connection, self._words, any_type=self._any_type)
-        for word, matching in found.items():
-            if self._is_all and not matching:
-                note("rwq: no queues on this server")
-            elif not matching:
-                note(
-                    f"rwq: {escaped(word)}: no queue matches, or all are empty; rwq queues lists "
-                    "those that are not"
-                )
+        for word in (word for word, matching in found.items() if not matching):
+            note(none.format(escaped(word)))
         names = list(dict.fromkeys(chain.from_iterable(found.values())))
         origin = "--all-queues" if self._is_all else self._settings.queue_origin
         kept = []
@@ -165,3 +162,12 @@ def note_idle_reset(settings: Settings, queue: "WorkQueue", consequence: str) ->
     if not queue.connection.set_no_touch():
         reset = "note: on this server, reading an item resets its idle time"
         settings.environment.note(f"{reset}; {consequence}", once=True)
+
+
+def warn_of_reading(
+    settings: Settings, queues: "Sequence[WorkQueue]", selection: "Selection"
+) -> None:
+    """Print a note if `--match` or `--where` resets the idle times of items on this server."""
+    if selection.needs_data and queues:
+        name = "--where" if selection.match is None else "--match"
+        note_idle_reset(settings, queues[0], f"{name} reads the data")

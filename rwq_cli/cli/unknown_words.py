@@ -47,7 +47,8 @@ def unknown_command(context: Any, word: str) -> UsageError:
     path, group = context.command_path, context.command
     commands = group.list_commands(context)
     near = get_close_matches(word, commands)
-    safe = [name for name in near if not _is_destructive(group.get_command(context, name))]
+    manuals = {name: getattr(group.get_command(context, name), "manual", None) for name in near}
+    safe = [name for name, manual in manuals.items() if not (manual and manual.destructive)]
     hint = f"see {path} --help"
     if context.parent is None and word.lower() in SYNONYM_HINTS:
         hint = SYNONYM_HINTS[word.lower()]
@@ -58,17 +59,13 @@ def unknown_command(context: Any, word: str) -> UsageError:
     return UsageError(f"no such command {word!r}", hint)
 
 
-def _is_destructive(command: Any) -> bool:
-    return hasattr(command, "manual") and command.manual.destructive
-
-
 def unexpected_words(command: Any, context: Any, extra: Sequence[str]) -> UsageError:
     """The error for more words than the command has arguments."""
     path = context.command_path
+    hint = f"see {path} --help"
     if any(each.param_type_name == "argument" for each in command.params):
         plural = "s" if len(extra) > 1 else ""
-        return UsageError(f"unexpected argument{plural}: {_quoted(*extra)}", f"see {path} --help")
-    hint = f"see {path} --help"
+        return UsageError(f"unexpected argument{plural}: {_quoted(*extra)}", hint)
     if _is_about_queues(command) and "queue" not in context.find_root().obj.given:
         hint = f"did you mean: {path} {' '.join(f'-q {_quoted(word)}' for word in extra)}"
     return UsageError(f"{path.removeprefix('rwq ')} takes no arguments", hint)
