@@ -281,7 +281,7 @@ def selects(
         **chosen_by: Any,
     ) -> Choice:
         selection = _selection(settings, **chosen_by)
-        used = [_OPTIONS[name] for name, value in selection._asdict().items() if value is not None]
+        used = [_OPTIONS[name] for name in _OPTIONS if chosen_by.get(name) not in (None, [])]
         used += ["-n"] * bool(limit) + ["--all"] * all_items
         chosen = Choice(settings, None, selection, mine=own, yes=yes, dry_run=dry_run)
         if ids and (used or limit is not None):
