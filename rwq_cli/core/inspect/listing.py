@@ -1,6 +1,6 @@
 """Listings: items in pages, in the order in which they are or were leased; and choosing items."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge, nsmallest
 from itertools import islice
 from typing import NamedTuple
@@ -107,17 +107,6 @@ def _urgency(item: Item) -> float:
     if item.lease is None or is_guard(item.lease):
         return -1.0
     return float("inf") if item.lease.ttl_ms is None else float(item.lease.ttl_ms)
-
-
-def listed_states(
-    queue: Queue, wanted: Set[State], id_glob: bytes | None = None
-) -> Iterator[tuple[bytes, State]]:
-    """The IDs in one of these states, in the order of `items`, which is slower: here the server
-    computes the states. An ID may come twice."""
-    source = source_of(wanted)
-    _begin(queue, source)
-    for page in _walk(queue, source, id_glob, WALK_ENTRIES, facts_too=False):
-        yield from ((item_id, state) for item_id, state, _, _ in page if state in wanted)
 
 
 def waiting_ids(
@@ -249,11 +238,14 @@ def choose(
     chosen: dict[bytes, State] = {}
     fingerprints: dict[bytes, str] = {}
     marks: dict[bytes, bytes] = {}
+    source = source_of(states)
     found: Iterable[tuple[bytes, State, Item | None]]
     if selection == Selection(states, id_glob=selection.id_glob):
-        found = ((*each, None) for each in listed_states(queue, states, selection.id_glob))
+        # Faster: the server computes the states.
+        _begin(queue, source)
+        pages = _walk(queue, source, selection.id_glob, WALK_ENTRIES, facts_too=False)
+        found = ((each[0], each[1], None) for page in pages for each in page if each[1] in states)
     else:
-        source = source_of(states)
         listed = items(queue, source, selection, data=needs_data, bare=not needs_data)
         found = ((item.item_id, item.state, item) for item in listed)
     for item_id, state, item in found:

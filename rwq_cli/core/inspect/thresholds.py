@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.counting import counts as count_queue
-from rwq_cli.core.inspect.listing import listed_states
-from rwq_cli.core.inspect.lookup import look_twice
+from rwq_cli.core.inspect.listing import choose
+from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.model import Counts, State
 
 # Idle times begin a little after the server does, and are whole seconds.
@@ -81,17 +81,13 @@ def check(
     queue: Queue, limits: Mapping[Measure, Limits], *, deep: bool = False, grace_s: float = GRACE_S
 ) -> Check:
     """Count a queue and compare the numbers with limits; `deep` counts orphans, too. If abandoned
-    or orphaned items would raise an alarm, only those count that two looks see, as in a clean: a
-    live item looks so between two commands of its worker or producer."""
+    or orphaned items would raise an alarm, only those count that two looks see: see `choose`."""
     counts = count_queue(queue, sample_sizes=False, deep=deep)
     found = evaluate(counts, limits)
     for state in (State.ABANDONED, State.ORPHANED):
         if found.by_measure[Measure(state.value)].level in (Level.WARNING, Level.CRITICAL):
-            queue.connection.set_no_touch()
-            ids = dict.fromkeys(item_id for item_id, _ in listed_states(queue, {state}))
-            # Without a deep count, an abandoned item may be in main, too.
-            twice = (f if deep else f._replace(in_main=0) for f in look_twice(queue, ids, grace_s))
-            number: Any = {state.value: sum(facts.state is state for facts in twice)}
+            twice = choose(queue, Selection(frozenset({state})), grace_s=grace_s)
+            number: Any = {state.value: sum(1 for _ in twice.ids)}
             counts = counts._replace(**number)
             found = evaluate(counts, limits)
     return found
@@ -105,16 +101,12 @@ def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
     for measure in Measure:
         own = limits.get(measure, Limits())
         value = age_s if measure is Measure.AGE else getattr(counts, measure.value)
-        level = Level.OK
-        if value is None:
-            level = Level.OK if own == Limits() else Level.UNKNOWN
-        elif own.critical is not None and value > own.critical:
-            level = Level.CRITICAL
-        elif own.warn is not None and value > own.warn:
-            level = Level.WARNING
-        if measure is Measure.ABANDONED and counts.is_least and own != Limits():
-            # There may be more than were counted.
-            level = worst([level, Level.UNKNOWN])
-        evaluations[measure] = Evaluation(measure, value, own, level)
+        # There may be more than were counted.
+        is_known = value is not None and not (measure is Measure.ABANDONED and counts.is_least)
+        levels = [Level.OK if is_known or own == Limits() else Level.UNKNOWN]
+        for limit, level in ((own.warn, Level.WARNING), (own.critical, Level.CRITICAL)):
+            if value is not None and limit is not None and value > limit:
+                levels.append(level)
+        evaluations[measure] = Evaluation(measure, value, own, worst(levels))
     is_cut = age_s and up_s is not None and up_s <= age_s + _LOADING_S
     return Check(counts, evaluations, up_s if is_cut else None)

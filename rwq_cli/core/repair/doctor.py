@@ -106,10 +106,8 @@ def diagnose(
             for problem, outcomes in Fixer(queue, look, lock, dry_run).fix(FIXED):
                 fixed[problem.code].update(outcomes.ids)
 
-    def is_left(item_id: bytes, code: Code) -> bool:
-        return not any(item_id in fixed[each] for each in (code, *_RESOLVED_BY.get(code, ())))
-
-    left = _only(found, is_left)
+    done = {c: fixed[c].union(*(fixed[each] for each in _RESOLVED_BY.get(c, ()))) for c in Code}
+    left = _only(found, lambda item_id, code: item_id not in done[code])
     if fix and not dry_run:
         # Other clients may have fixed the rest, or it is gone.
         left = _second_look(queue, left, look.first)
@@ -118,11 +116,8 @@ def diagnose(
             remaining = _with(left, code)
             examples = tuple(dict.fromkeys([*remaining, *ids]))
             shown = examples if all_ids else examples[:EXAMPLES]
-            done = fixed[code]
-            if code is Code.STALE_SCHEDULE:
-                done = (done | fixed[Code.ABANDONED]).intersection(ids)
             reason = next(facts_of(queue, shown[:1])).reason if code is Code.MOVING else None
-            counts = len(done), len(remaining)
+            counts = len(done[code].intersection(ids)), len(remaining)
             findings.append(Finding(code, len(ids), shown, False, *counts, reason))
     return diagnosis(findings, survey.items)
 
