@@ -1,7 +1,6 @@
 """The HTTP server of a supervised process: `/healthz` and `/metrics`."""
 
 import socket
-import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
@@ -19,7 +18,7 @@ class HttpServer(ThreadingHTTPServer):
     """Answers in threads of its own; an empty host is every address, port 0 a free port.
 
     `health` says whether all is well, and a line about it; `metrics` makes the answer of
-    `/metrics`, which scrapes at the same time share.
+    `/metrics`, once at a time, so that scrapers in a hurry do not crowd the server.
     """
 
     block_on_close = False
@@ -30,18 +29,25 @@ class HttpServer(ThreadingHTTPServer):
         health: Callable[[], tuple[bool, str]],
         metrics: Callable[[], str],
     ) -> None:
-        self.health, self._make_metrics = health, metrics
-        self._lock = Lock()
-        self._metrics, self._made_s = "", 0.0
+        self.health, self.metrics, self.turn = health, metrics, Lock()
+        host, port = address
+        bound: Any = ("::", port)
         try:
-            self.address_family, address = _resolved(*address)
-            super().__init__(address, _Handler)
+            if not host and socket.has_dualstack_ipv6():
+                self.address_family = socket.AF_INET6
+            else:
+                found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)
+                # `localhost` is both, and most clients try 127.0.0.1.
+                first = min(found, key=lambda each: each[0] != socket.AF_INET)
+                self.address_family, *_, bound = first
+            super().__init__(bound, _Handler)
         except (OSError, UnicodeError, OverflowError) as error:
             raise InvalidArgument(
-                f"cannot listen on {_host_port(address)}: {os_reason(error)}",
+                f"cannot listen on {_shown(host)}:{port}: {os_reason(error)}",
                 "give another --listen",
             ) from error
-        self.url = f"http://{_host_port(self.server_address)}"
+        host, port = self.socket.getsockname()[:2]
+        self.url = f"http://{_shown(host)}:{port}"
 
     def server_bind(self) -> None:
         # Without the name of this host, which can take long to find.
@@ -49,31 +55,12 @@ class HttpServer(ThreadingHTTPServer):
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         TCPServer.server_bind(self)
 
-    def metrics(self) -> str:
-        came_s = time.monotonic()
-        with self._lock:
-            # One that another call has got meanwhile is new enough.
-            if self._made_s < came_s:
-                self._metrics = self._make_metrics()
-                self._made_s = time.monotonic()
-            return self._metrics
-
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that has disconnected."""
 
 
-def _host_port(address: Any) -> str:
-    host, port = address[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
-    if not host and socket.has_dualstack_ipv6():
-        return socket.AF_INET6, ("::", port)
-    found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)
-    # `localhost` is both, and most clients try 127.0.0.1.
-    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
-    return family, address
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -91,7 +78,8 @@ class _Handler(BaseHTTPRequestHandler):
             status, text = 200 if is_well else 503, f"{line}\n"
         elif path == "/metrics":
             try:
-                status, text, kind = 200, self.server.metrics(), CONTENT_TYPE
+                with self.server.turn:
+                    status, text, kind = 200, self.server.metrics(), CONTENT_TYPE
             except Exception as error:
                 status, text = 500, f"{type(error).__name__}: {error}\n"
         body = text.encode("utf-8", "backslashreplace")

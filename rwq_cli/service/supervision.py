@@ -42,8 +42,11 @@ class Supervision:
         silence_s: float = 60.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._manager = _manager(variables.get("NOTIFY_SOCKET", "")) if notifies else None
-        self._watchdog_s = _watchdog_s(variables) if self._manager else None
+        self._manager = variables.get("NOTIFY_SOCKET", "") if notifies else ""
+        # It may be for another process, such as the shell that started this one.
+        is_watched = variables.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        text = variables.get("WATCHDOG_USEC", "") if notifies and is_watched else ""
+        self._watchdog_s = int(text) / 1e6 if text.isdecimal() else 0.0
         self._address, self._metrics = address, metrics
         self._silence_s, self._monotonic = silence_s, monotonic
         self._due_s = monotonic() + silence_s
@@ -62,7 +65,7 @@ class Supervision:
             http = HttpServer(self._address, self.health, lambda: exposition(self._metrics()))
             self._http, self.url = http, http.url
             self._start(lambda: http.serve_forever(_POLL_S))
-        if self._watchdog_s is not None:
+        if self._watchdog_s:
             self._start(self._notify_watchdog)
         return self
 
@@ -132,34 +135,21 @@ class Supervision:
             self._notify(f"STATUS={status}")
 
     def _notify(self, message: str) -> None:
-        if self._manager is None:
+        # A path, or `@` and an abstract name.
+        name = self._manager
+        if name[:1] not in ("@", "/"):
             return
-        # A service manager that is not there does not stop the service.
+        address = "\0" + name[1:] if name[0] == "@" else name
+        # A manager that is not there does not stop the service.
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.settimeout(_NOTIFY_TIMEOUT_S)
-            sender.sendto(message.encode("utf-8", "backslashreplace"), self._manager)
+            sender.sendto(message.encode("utf-8", "backslashreplace"), os.fsencode(address))
 
     def _notify_watchdog(self) -> None:
-        assert self._watchdog_s is not None
         # systemd recommends half of the time.
         while not self._ended.wait(self._watchdog_s / 2):
             if not self.late_s:
                 self._notify("WATCHDOG=1")
-
-
-def _manager(name: str) -> bytes | None:
-    """The address of a unix socket: a path, or `@` and an abstract name; None for no other."""
-    if name.startswith("@"):
-        return b"\0" + os.fsencode(name[1:])
-    return os.fsencode(name) if name.startswith("/") else None
-
-
-def _watchdog_s(variables: Mapping[str, str]) -> float | None:
-    # It may be for another process, such as the shell that started this one.
-    if variables.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
-        return None
-    text = variables.get("WATCHDOG_USEC", "")
-    return int(text) / 1e6 if text.isdecimal() and int(text) else None
 
 
 class Beats(ProgressListener, Clock):

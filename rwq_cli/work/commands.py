@@ -1,7 +1,7 @@
 """Running the command of each job, in the thread that `WorkQueue.work` calls `run` in.
 
 That thread starts the process, reads what it prints, ends it when its time is over, and says how it
-ended. Another one that ends it, or its lease, wakes that thread.
+ended. Any other may end it meanwhile.
 """
 
 import os
@@ -28,28 +28,8 @@ PUT_BACK, GIVE_UP, NOT_RUN = 75, 100, (126, 127)
 _REST_S, _ROOM_S = 1.0, 5.0
 # A command that has run for less may have been hit by a signal as it started.
 _START_S = 1.0
-# How often it is seen whether a command is stopped or is to be killed; and of those that are being
-# ended, whether their processes are gone.
-_LOOK_S, _GONE_S = 0.5, 0.05
 # With more of their output that nobody has read, no command is started.
 _UNREAD_MAX_BYTES = 1 << 20
-
-
-class Slot:
-    """What the thread polls in which a command runs, and how others wake it."""
-
-    def __init__(self) -> None:
-        self.poller = select.poll()
-        self._reader, self._writer = os.pipe()
-        os.set_blocking(self._writer, False)
-        self.poller.register(self._reader, select.POLLIN)
-
-    def wake(self) -> None:
-        with suppress(BlockingIOError):
-            os.write(self._writer, b"x")
-
-    def note_wake(self) -> None:
-        os.read(self._reader, 4096)
 
 
 class Commands:
@@ -71,10 +51,9 @@ class Commands:
     ) -> None:
         self._invocations, self._limits, self._notes = invocations, limits, notes
         self._may_begin, self._began, self._end_with = may_begin, began, end_with
-        # By slot: what is polled there, and what runs; None while it is being started.
-        self._slots: dict[int, Slot] = {}
+        # By slot; None while it is being started.
         self._runs: dict[int, Run | None] = {}
-        self.passage = Passage(self._wake_all)
+        self.passage = Passage()
         give = self.passage.give
         stdout = None if outputs.stdout is None else partial(give, outputs.stdout)
         self._outputs = Outputs(stdout, partial(give, outputs.stderr))
@@ -99,23 +78,16 @@ class Commands:
         self._is_ended = True
         for run in self.runs:
             run.end()
-        self._wake_all()
 
     def kill_all(self) -> None:
         for run in self.runs:
             run.kill()
-        self._wake_all()
 
     def lose(self, job: Job) -> None:
         """End the command of a lost job, unless it has others that are not lost."""
         for run in self.runs:
             if job in run.jobs and all(each.loss is not None for each in run.jobs):
                 run.end()
-                self._wake_all()
-
-    def _wake_all(self) -> None:
-        for slot in list(self._slots.values()):
-            slot.wake()
 
     def reap_orphans(self) -> None:
         """As process 1: reap what commands have left running and what has ended since."""
@@ -132,9 +104,7 @@ class Commands:
         try:
             return self._run(jobs, number) if self._may_begin() else _unused(jobs)
         except BaseException as error:
-            # Nobody expects one; the commands are not left alone.
-            self._end_with(error)
-            self.end_all()
+            self._fail(error)
             if run := self._runs.get(number):
                 run.kill()
             return PutBack(front=True)
@@ -142,12 +112,11 @@ class Commands:
             self._runs.pop(number, None)
 
     def _run(self, jobs: Sequence[Job], number: int) -> JobEnd:
-        slot = self._slots.get(number) or self._slots.setdefault(number, Slot())
         invocation = None
         try:
             invocation = self._invocations.of(jobs)
             self._runs[number] = None
-            run = Run(jobs, invocation, self._outputs, self._limits, slot.poller)
+            run = Run(jobs, invocation, self._outputs, self._limits)
         except BaseException as error:
             if invocation is not None and invocation.file is not None:
                 os.unlink(invocation.file)
@@ -158,7 +127,7 @@ class Commands:
         self._began(run)
         if self._is_ended:
             run.end()
-        self._follow(run, slot)
+        self._follow(run)
         if left := run.reap():
             Thread(target=self._read_on, args=(left,), name="rwq-left", daemon=True).start()
         return self._judge(run)
@@ -175,47 +144,30 @@ class Commands:
         self._end_with(error)
         return _unused(jobs)
 
-    def _follow(self, run: Run, slot: Slot) -> None:
-        """Read what a command prints until it has ended; if it was ended, with its whole tree."""
-        wait_s = min(_LOOK_S, self._limits.max_time_s or _LOOK_S)
-        if run.pidfd is None:
-            wait_s = _GONE_S
-        looks_s = run.began_s + wait_s
-        while True:
-            if self.passage.is_stalled is not run.is_held:
-                run.hold(self.passage.is_stalled)
-            for fd, event in slot.poller.poll(wait_s * 1000):
-                if not run.note(fd, event):
-                    slot.note_wake()
-                    looks_s = 0.0
-            if run.has_exited and not run.is_ending:
-                return
-            now_s = time.monotonic()
-            if run.has_exited or now_s >= looks_s:
-                run.check()
-                if run.is_over:
-                    return
-                if not run.is_ending and run.is_newly_stopped():
-                    text = f"its command (process {run.pid}) is stopped"
-                    cure = f"kill -CONT {run.pid} lets it go on"
-                    self._notes.line(f"{escaped(run.jobs[0].item_id)}: {text}; {cure}")
-                often_s = _GONE_S if run.is_ending or run.pidfd is None else _LOOK_S
-                looks_s = min(now_s + often_s, run.due_s)
-            wait_s = max(0.0, looks_s - now_s)
+    def _follow(self, run: Run) -> None:
+        while not run.wait(is_held=self.passage.is_stalled):
+            if not run.is_ending and run.is_newly_stopped():
+                text = f"its command (process {run.pid}) is stopped"
+                cure = f"kill -CONT {run.pid} lets it go on"
+                self._notes.line(f"{escaped(run.jobs[0].item_id)}: {text}; {cure}")
 
     def _read_on(self, streams: Sequence[Stream]) -> None:
         """Pass on what is still printed by what a command has left running."""
-        poller = select.poll()
-        by_fd = {stream.fd: stream for stream in streams}
-        for fd in by_fd:
-            poller.register(fd, select.POLLIN)
-        while by_fd:
-            for fd, _ in poller.poll():
-                self.passage.wait_for_reader()
-                by_fd[fd].read()
-                if by_fd[fd].has_ended:
-                    poller.unregister(fd)
-                    by_fd.pop(fd).close()
+        try:
+            while by_fd := {stream.fd: stream for stream in streams if not stream.has_ended}:
+                poller = select.poll()
+                for fd in by_fd:
+                    poller.register(fd, select.POLLIN)
+                for fd, _ in poller.poll():
+                    self.passage.wait_for_reader()
+                    by_fd[fd].read()
+        except BaseException as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Nobody expects it; the commands are not left alone."""
+        self._end_with(error)
+        self.end_all()
 
     def _judge(self, run: Run) -> JobEnd:
         # What has arrived by now is followed before another item is taken.

@@ -18,7 +18,7 @@ from rwq_cli.streams import write_all
 # Python ignores them; a command must not.
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
 # The descriptors of a command while it runs; beside them the server, the terminal and the like.
-_FILES_EACH, _FILES_BESIDE = 8, 64
+_FILES_EACH, _FILES_BESIDE = 6, 64
 # No process can be started now, whatever its command is.
 _EXHAUSTED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 

@@ -24,8 +24,11 @@ _READ_BYTES = 1 << 16
 # How often an output is read when its command has ended: a pipe holds no more.
 _DRAIN_READS = 16
 # For so long, a process that another thread starts may hold the pipes of this one open.
-_DRAIN_MS = 2
+_DRAIN_S = 0.002
 
+# How often it is seen whether a command is stopped or is to be killed; and of one that is being
+# ended, whether its processes are gone, and of one that is not read, whether it can be.
+_LOOK_S, _SOON_S = 0.25, 0.05
 # How long a write may take before its reader is taken for one that stalls.
 _STALL_S = 0.1
 
@@ -60,12 +63,11 @@ class Stream:
         self.kept, self._rest = bytearray(), b""
         self.is_cut = self.has_ended = False
 
-    def close(self) -> None:
-        os.close(self.fd)
-
     def read(self) -> None:
         data = os.read(self.fd, _READ_BYTES)
-        self.has_ended = not data
+        if not data:
+            self.has_ended = True
+            os.close(self.fd)
         if self._sink is None:
             room = RESULT_BYTES_MAX - len(self.kept)
             self.kept += data[:room]
@@ -100,14 +102,12 @@ class Passage:
     One writes all, in order: stdout and stderr may be the same pipe, and lines are not to be mixed.
     """
 
-    def __init__(self, on_written: Callable[[], object]) -> None:
-        self._on_written = on_written
+    def __init__(self) -> None:
         self._turn = Condition()
         self._pending: deque[tuple[Sink, bytes]] = deque()
         # How many bytes are not written.
         self.unwritten = 0
-        # Whether what is given is kept for now. Nothing more is to be read until `on_written` is
-        # called.
+        # Whether what is given is kept for now; nothing more is to be read meanwhile.
         self.is_stalled = False
 
     def wait_for_reader(self) -> None:
@@ -134,10 +134,8 @@ class Passage:
                 self.unwritten -= len(data)
                 if self.unwritten:
                     continue
-                was_stalled, self.is_stalled = self.is_stalled, False
+                self.is_stalled = False
                 self._turn.notify_all()
-            if was_stalled:
-                self._on_written()
 
 
 class Run:
@@ -147,80 +145,76 @@ class Run:
     """
 
     def __init__(
-        self,
-        jobs: Sequence[Job],
-        invocation: Invocation,
-        outputs: Outputs,
-        limits: Limits,
-        poller: poll,
+        self, jobs: Sequence[Job], invocation: Invocation, outputs: Outputs, limits: Limits
     ) -> None:
-        self.jobs = jobs
-        self._file = invocation.file
+        self.jobs, self._file = jobs, invocation.file
         # Its processes are known by this, for no other command has the same.
         self._mark = invocation.variables[0]
-        self.began_s = time.monotonic()
+        self._began_s = time.monotonic()
         # While the ends that it writes to are open here, too, its streams do not end: that it has
         # ended is seen once, and not bit by bit.
         self.pid, readers, self._writers = start(invocation)
-        self.stdout, self.stderr = Stream(readers[0], outputs[0]), Stream(readers[1], outputs[1])
-        # What is read now; and whether what is passed on is not, because nobody reads it.
-        self._poller, self.is_held = poller, False
-        self._streams = {readers[0]: self.stdout, readers[1]: self.stderr}
+        self.stdout, self.stderr = map(Stream, readers, outputs)
+        # Those that are read; but not now what is passed on, if nobody reads that.
+        self._streams = {self.stdout.fd: self.stdout, self.stderr.fd: self.stderr}
+        self._poller, self._is_held = poll(), False
         for fd in readers:
-            poller.register(fd, POLLIN)
+            self._poller.register(fd, POLLIN)
         self._kill_after_s, self.run_s = limits.kill_after_s, 0.0
         # When its time is over, or it is to be killed.
-        self.due_s = self.began_s + (limits.max_time_s or inf)
+        self.due_s = self._began_s + (limits.max_time_s or inf)
         # Whether the worker ends it, and because its time was over.
         self.is_ending = self.has_timed_out = False
         self.code: int | None = None
-        self._is_killed = self._is_stopped = self.has_exited = False
+        self._is_killed = self._is_stopped = self._has_exited = False
         # Its ID is its own until it is reaped.
         self._lock = Lock()
-        self.pidfd: int | None = None
+        self._pidfd: int | None = None
         if hasattr(os, "pidfd_open"):
             # Without it, the end of the command is seen a moment later.
             with suppress(OSError):
-                self.pidfd = os.pidfd_open(self.pid)
-                poller.register(self.pidfd, POLLIN)
+                self._pidfd = os.pidfd_open(self.pid)
+                self._poller.register(self._pidfd, POLLIN)
 
-    def note(self, fd: int, event: int) -> bool:
-        """Follow an event of the poller; False if it is of none of the command's descriptors."""
-        if fd == self.pidfd:
-            self.has_exited = True
-            self._poller.unregister(fd)
+    def wait(self, *, is_held: bool) -> bool:
+        """Read what it prints, for a moment; returns whether it has ended, and if it was ended, all
+        that it has started. Only its result is read while what is passed on `is_held`."""
+        if is_held is not self._is_held:
+            self._hold(is_held)
+        is_soon = self.is_ending or self._is_held or self._pidfd is None
+        wait_s = min(_SOON_S if is_soon else _LOOK_S, self.due_s - time.monotonic())
+        self._read(max(0.0, wait_s))
+        if self._pidfd is None:
+            self._has_exited = self._wait_for(os.WNOHANG)
+        if self._has_exited and not self.is_ending:
             return True
-        stream = self._streams.get(fd)
-        if stream is None:
-            return False
-        if event & POLLIN:
-            stream.read()
-        else:
-            stream.has_ended = True
-        if stream.has_ended:
-            self._poller.unregister(fd)
-            del self._streams[fd]
-            stream.close()
-        return True
+        if time.monotonic() >= self.due_s:
+            if self.is_ending:
+                self.kill()
+            else:
+                self.has_timed_out = self.end()
+        return self._has_exited and (self._is_killed or not processes_of(self.pid, self._mark))
 
-    def hold(self, is_held: bool) -> None:
-        """Do not read what is passed on, for now; or read it again."""
-        self.is_held = is_held
+    def _read(self, wait_s: float) -> bool:
+        """Read what there is; returns whether there was anything."""
+        events = self._poller.poll(wait_s * 1000)
+        for fd, _ in events:
+            stream = self._streams.get(fd)
+            if stream is None:
+                self._has_exited = True
+            else:
+                stream.read()
+            if stream is None or stream.has_ended:
+                self._poller.unregister(fd)
+                self._streams.pop(fd, None)
+        return bool(events)
+
+    def _hold(self, is_held: bool) -> None:
+        self._is_held = is_held
         for fd, stream in self._streams.items():
             if stream.is_passed_on:
-                if is_held:
-                    self._poller.unregister(fd)
-                else:
-                    self._poller.register(fd, POLLIN)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has ended; if it was ended, with all that it has started."""
-        if not self.has_exited and self.pidfd is None:
-            self.has_exited = self._wait_for(os.WNOHANG)
-        return self.has_exited and (
-            not self.is_ending or self._is_killed or not processes_of(self.pid, self._mark)
-        )
+                # Without an event, only an end of the pipe is seen, for which it is open too long.
+                self._poller.register(fd, 0 if is_held else POLLIN)
 
     def is_newly_stopped(self) -> bool:
         """Whether it is stopped, as by SIGSTOP; once."""
@@ -232,32 +226,16 @@ class Run:
             self._is_stopped = os.waitid(os.P_PID, self.pid, flags) is not None
         return self._is_stopped
 
-    def check(self) -> None:
-        if time.monotonic() < self.due_s:
-            return
-        if self.is_ending:
-            self.kill()
-        else:
-            self.has_timed_out = self.end()
-
     def reap(self) -> Sequence[Stream]:
         """Read what is left; returns what the processes that it has left may go on writing to."""
         self._wait_for(0)
-        self.run_s = time.monotonic() - self.began_s
-        if self.pidfd is not None:
-            os.close(self.pidfd)
-        for fd in self._writers:
+        self.run_s = time.monotonic() - self._began_s
+        for fd in self._writers if self._pidfd is None else (*self._writers, self._pidfd):
             os.close(fd)
-        if self.is_held:
-            self.hold(False)
+        self._hold(False)
         for _ in range(_DRAIN_READS):
-            # It was woken, perhaps.
-            if not self._streams or not any(
-                self.note(*each) for each in self._poller.poll(_DRAIN_MS)
-            ):
+            if not (self._streams and self._read(_DRAIN_S)):
                 break
-        for fd in self._streams:
-            self._poller.unregister(fd)
         # rwq may say something next, on a line of its own.
         self.stderr.flush(b"\n")
         self.stdout.flush()
