@@ -79,19 +79,10 @@ _HEAD = 5
 class Script(NamedTuple):
     """A script as it is sent to the server, with its SHA-1 and the names of its arguments."""
 
+    name: str
     text: str
     sha1: str
     args: tuple[str, ...]
-    # The files that it consists of, each with its number of lines; "" for generated lines.
-    parts: tuple[tuple[str, int], ...]
-
-    def origin(self, line: int) -> tuple[str, int]:
-        """Map a line of the text to a file and a line in it; lines count from 1."""
-        for name, length in self.parts:
-            if line <= length:
-                return name, line
-            line -= length
-        return "", line
 
 
 class Header(NamedTuple):
@@ -115,7 +106,7 @@ def load_script(name: str) -> Script:
     ]
     made += _constants("".join(map(_read, (*libraries, operation))))
     if rest := header_of(operation).rest:
-        made.append(f"local {rest} = args_from({len(args) + 1})")
+        made.append(f"local {rest} = {{ unpack(ARGV, {_HEAD + len(args) + 1}) }}")
     checked = [f for f in all_files() if f.startswith("ops/")] if name == "access" else [operation]
     check = [
         "local NEEDS = {}",
@@ -128,20 +119,10 @@ def load_script(name: str) -> Script:
         f"local refusal = not dry_run and NEEDS['{operation}'] and denied(NEEDS['{operation}']())",
         "if refusal then return refusal end",
     ]
-    parts = [
-        ("lib/prelude.lua", _read("lib/prelude")),
-        ("", "\n".join(made) + "\n"),
-        *((f"{file}.lua", _read(file)) for file in libraries),
-        ("", "\n".join(check) + "\n"),
-        (f"{operation}.lua", _read(operation)),
-    ]
-    text = "".join(part for _, part in parts)
-    return Script(
-        text,
-        sha1(text.encode(), usedforsecurity=False).hexdigest(),
-        tuple(arg for arg, _ in args),
-        tuple((name, part.count("\n")) for name, part in parts),
-    )
+    parts = [_read("lib/prelude"), *made, *map(_read, libraries), *check, _read(operation)]
+    text = "\n".join(parts)
+    digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
+    return Script(name, text, digest, tuple(arg for arg, _ in args))
 
 
 def _needs(file: str) -> dict[str, list[str]]:

@@ -174,9 +174,8 @@ def translate(
     if meaning is None and isinstance(error, rx.AuthenticationError):
         meaning = _AUTHENTICATION
     if meaning is None and script is not None and line is not None:
-        file, line = script.origin(line)
         return errors.ScriptError(
-            f"{server} failed in rwq's script {file}, line {line}: {whole}",
+            f"{server} failed in rwq's script {script.name}, line {line}: {whole}",
             "this is a bug in rwq: please report it",
         )
     kind, verb, hint = meaning or _Meaning(errors.ServerError, "refused", None)

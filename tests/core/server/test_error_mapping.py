@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from redis import exceptions as rx
@@ -24,6 +23,7 @@ from rwq_cli.core.errors import (
     WrongNode,
     WrongType,
 )
+from rwq_cli.core.lua import Script
 from rwq_cli.core.server.commands import ScriptCommand, Transaction
 from rwq_cli.core.server.error_mapping import lost, translate
 from tests.conftest import StartServer
@@ -124,20 +124,12 @@ def test_the_first_word_of_a_reply_decides() -> None:
         assert not re.search("user_script|" + SHA, error.message)
 
 
-def test_a_bug_in_a_script_is_named_with_its_file_and_line() -> None:
-    class Stub(NamedTuple):
-        text: str = ""
-        sha1: str = SHA
-
-        def origin(self, line: int) -> tuple[str, int]:
-            return "ops/lease.lua", line - 10
-
+def test_a_bug_in_a_script_is_named_with_its_line() -> None:
+    script = Script("lease", "", SHA, ())
     for reply in (OLD + "ERR value is not an integer", "ERR value is not an integer" + NEW):
         parsed = BaseParser.parse_error(reply)
-        error = translate(parsed, "redis://host", script=Stub())  # type: ignore[arg-type]
-        assert error.message.startswith(
-            "redis://host failed in rwq's script ops/lease.lua, line 2: "
-        )
+        error = translate(parsed, "redis://host", script=script)
+        assert error.message.startswith("redis://host failed in rwq's script lease, line 12: ")
 
 
 def test_the_cause_of_an_aborted_transaction(start_server: StartServer) -> None:

@@ -129,15 +129,12 @@ local function outcome_reply(ids, statuses, facts)
   return { table.concat(codes), unpack(details) }
 end
 
--- The value of a lease key as a reply; '' also for a wrong type, because its holder cannot be read.
-local function text_of(value)
-  return value and value ~= true and value or ''
-end
-
--- The ms left of a lease key as a reply: -1 for no expiry, -2 for no lease, -3 for a key of the wrong type.
-local function left_of(facts, name)
-  if facts[name] == true then
-    return -3
+-- A lease key as a reply: its value, '' for none and for a wrong type; and the ms left, -1 for no expiry, -2 for no lease,
+-- -3 for a wrong type.
+local function lease_reply(facts, name)
+  local value = facts[name]
+  if value == true then
+    return '', -3
   end
-  return facts[name] and left_ms(facts, name) or -2
+  return value or '', value and left_ms(facts, name) or -2
 end

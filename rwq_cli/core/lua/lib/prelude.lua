@@ -8,15 +8,6 @@ local delayed, buried, returns = KEYS[4], KEYS[5], KEYS[6]
 local item_prefix, lease_prefix, old_lease_prefix = ARGV[1], ARGV[2], ARGV[3]
 local result_prefix, dry_run = ARGV[4], ARGV[5] == '1'
 
--- The operation's arguments from its n-th on, as a table.
-local function args_from(n)
-  local rest = {}
-  for i = n + 5, #ARGV do
-    rest[i - n - 4] = ARGV[i]
-  end
-  return rest
-end
-
 -- Run a command that reads a string. Returns its reply, or nil if the key has the wrong type.
 local function read_string(command, key, ...)
   local reply = redis.pcall(command, key, ...)
@@ -29,8 +20,8 @@ local function read_string(command, key, ...)
   return nil
 end
 
--- Run a command on values, unless there are none: then 0. `key` may be nil. No call has as many as unpack refuses,
--- which are about 8,000.
+-- Run a command on values, unless there are none: then 0. `key` may be nil. No call has as many values or arguments as
+-- unpack refuses, which are about 8,000.
 local function for_all(command, key, values)
   if #values == 0 then
     return 0
@@ -93,8 +84,7 @@ local function as_ms(time_ms)
 end
 
 local function wrong_type(key, found, expected)
-  return redis.error_reply('WRONGTYPE ' .. key .. ' has the wrong type: a '
-    .. found .. ', not ' .. expected)
+  return redis.error_reply('WRONGTYPE ' .. key .. ' has the wrong type: a ' .. found .. ', not ' .. expected)
 end
 
 -- The error for the first of these commands, each with its key, that this user may not run, or nil. Checked before the
@@ -120,11 +110,9 @@ local function check_type(key, expected)
 end
 
 local refusal_of_type = check_type(main, 'list') or check_type(processing, 'list')
--- One call in place of four.
-if not refusal_of_type and redis.call('EXISTS', cleaning, delayed, buried, returns) > 0 then
-  refusal_of_type = check_type(cleaning, 'list') or check_type(delayed, 'zset') or check_type(buried, 'zset')
-    or check_type(returns, 'hash')
-end
+  -- One call in place of four.
+  or redis.call('EXISTS', cleaning, delayed, buried, returns) > 0 and (check_type(cleaning, 'list')
+    or check_type(delayed, 'zset') or check_type(buried, 'zset') or check_type(returns, 'hash'))
 if refusal_of_type then
   return refusal_of_type
 end

@@ -2,8 +2,7 @@
 --
 -- include: facts
 
--- The value of the guard of a delayed item, and how long it lasts, ms: until the item is due, and then for
--- GUARD_MARGIN_MS.
+-- The value of the guard of a delayed item, and how long it lasts, ms: until GUARD_MARGIN_MS after the item is due.
 local function delayed_guard(due_ms, now_ms)
   -- The score may be infinite.
   local left_ms = math.min(math.max(0, math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS, 2 ^ 52)
@@ -63,10 +62,11 @@ end
 -- Push items onto main, in the order in which they are to be leased: at the end of the queue, or at its front. The
 -- caller has settled them, and has removed them from every other structure.
 local function push(ids, front)
-  if not front then
-    return for_all('LPUSH', main, ids)
+  if front then
+    for_all('RPUSH', main, reversed(ids))
+  else
+    for_all('LPUSH', main, ids)
   end
-  return for_all('RPUSH', main, reversed(ids))
 end
 
 -- By ID, how often it was returned; nil for never, and for a field that is not a number.
@@ -79,8 +79,7 @@ local function returns_of(ids)
   return counts
 end
 
--- Count one more return of each item. The value is computed here, because HINCRBY fails on a field that is not a
--- number.
+-- Count one more return of each item. HINCRBY would fail on a field that is not a number.
 local function count_returns(ids, counts)
   local fields = {}
   for i = 1, #ids do

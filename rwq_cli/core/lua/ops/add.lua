@@ -7,8 +7,7 @@
 --   need not be looked for; else 'any'
 -- arg delays  each followed by ';', for each item or one for all: empty for none, '+ms' for a delay from now, 'ms'
 --   for a due time, unix ms. '' if no item is delayed
--- rest keys_and_data  ID, data, ID, data, ... (bytes; at most 2,000 pairs, far fewer of delayed items, which take
---   three keys each; none to run only the checks)
+-- rest keys_and_data  ID, data, ID, data, ... (bytes; none to run only the checks)
 -- Returns the 1-based indexes of the items that were not added: of duplicates as they are, and negative if the
 -- data key or a lease key has the wrong type. A repeated ID is a duplicate the second time, even in a dry run.
 local ids = {}
@@ -36,8 +35,7 @@ local function first_free(at_ms)
   return last and tonumber(as_ms(last + STEP_MS)) or at_ms
 end
 
--- The due time by ID, unix ms, or false if it is not delayed or already due. If an ID is repeated, its first delay
--- counts.
+-- The due time by ID, unix ms, or false if it is not delayed or already due. The first delay of a repeated ID counts.
 local now_ms = delays ~= '' and clock_ms()
 local function due_times()
   local each, due, free = {}, {}, {}
@@ -45,9 +43,9 @@ local function due_times()
     each[#each + 1] = delay
   end
   for i, id in ipairs(ids) do
-    local delay = each[#each > 1 and i or 1]
-    local ms = tonumber(delay)
     if due[id] == nil then
+      local delay = each[#each > 1 and i or 1]
+      local ms = tonumber(delay)
       due[id] = false
       if ms and string.sub(delay, 1, 1) == '+' then
         due[id] = ms > 0 and now_ms + ms + (i - 1) * STEP_MS
@@ -64,15 +62,14 @@ end
 -- Put added items into main or Q:delayed.
 local due = now_ms and due_times()
 local function enter(added)
-  -- A worker that completes an item deletes only the lease key that it knows, and none of rwq's entries. A new item
-  -- with the same ID must not inherit them.
+  -- A new item must not inherit what a worker leaves, which deletes only one lease key and none of rwq's entries.
   if next(leases) then
     delete_guards(added, true)
   end
   delete_entries(known ~= 'random' and added or {}, delayed, buried, returns)
   local for_main, for_delayed = due and {} or added, {}
-  -- Formatting a number takes as long as setting a key: one guard value serves a whole millisecond, and the
-  -- server formats the scores.
+  -- Formatting a number takes as long as setting a key: one guard serves a whole millisecond, and the server formats
+  -- the scores.
   local guard_ms, holder, lease_ms = -1, nil, nil
   for _, id in ipairs(due and added or {}) do
     local due_ms = due[id]

@@ -6,7 +6,7 @@
 --   protects, else ''. Other items need no second look
 -- rest ids
 -- Returns { lengths, facts }: the lengths of main, processing and cleaning; and unix ms now, then for each ID the type
--- of its data key, the value of its new lease key and the ms left as from `left_of`, the same for its old lease key,
+-- of its data key, the value of its new lease key and the ms left as from `lease_reply`, the same for its old lease key,
 -- its due time and its time of burial, unix ms, or '', its count of returns, or false; its places in these lists
 -- counted from the left end, joined by spaces; and its digest, or ''. If the places would exceed the limit, only
 -- { lengths }. Without places, only the facts; and without digests, nothing in their place.
@@ -20,8 +20,8 @@ local facts, due, burials = read_facts(ids)
 for i, id in ipairs(ids) do
   local found, last = facts[id], #reply
   reply[last + 1] = found.data
-  reply[last + 2], reply[last + 3] = text_of(found.new), left_of(found, 'new')
-  reply[last + 4], reply[last + 5] = text_of(found.old), left_of(found, 'old')
+  reply[last + 2], reply[last + 3] = lease_reply(found, 'new')
+  reply[last + 4], reply[last + 5] = lease_reply(found, 'old')
   reply[last + 6], reply[last + 7], reply[last + 8] = due[i] or '', burials[i] or '', counts[i] or false
   for at, list in ipairs(facts_only and {} or lists) do
     local places = lengths[at] > 0 and redis.call('LPOS', list, id, 'COUNT', 0) or {}

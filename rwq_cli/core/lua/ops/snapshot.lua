@@ -35,8 +35,8 @@ for i = 1, #ids do
   bytes = bytes + #(data or '')
   reply[at + 1] = data and 'string' or data == nil and redis.call('TYPE', item_prefix .. id).ok or 'none'
   reply[at + 2] = data or ''
-  reply[at + 3], reply[at + 4] = text_of(found.new), left_of(found, 'new')
-  reply[at + 5], reply[at + 6] = text_of(found.old), left_of(found, 'old')
+  reply[at + 3], reply[at + 4] = lease_reply(found, 'new')
+  reply[at + 5], reply[at + 6] = lease_reply(found, 'old')
   reply[at + 7] = place_of(id, facts[id])
   reply[at + 8], reply[at + 9] = due[i] or '', burials[i] or ''
   reply[at + 10] = counts[i] or ''
