@@ -1,16 +1,16 @@
--- Recognizing items: one may be completed, and a new one added under its ID, between two looks. Larger data is recognized
--- by both ends and the length.
+-- Recognizing items: one may be completed, and a new one added under its ID, between two looks. Larger data is
+-- recognized by both ends and the length.
 local END_BYTES = 256
 
 -- The type of an ID's data key; and for a string, a short digest of both ends, hexadecimal.
 local function digest_of(id)
   local key = item_prefix .. id
-  local data = read_string('GETRANGE', key, 0, END_BYTES - 1)
-  if data == nil then
-    return redis.call('TYPE', key).ok
-  elseif data == '' and redis.call('EXISTS', key) == 0 then
-    return 'none'
-  elseif #data == END_BYTES then
+  local kind = redis.call('TYPE', key).ok
+  if kind ~= 'string' then
+    return kind
+  end
+  local data = redis.call('GETRANGE', key, 0, END_BYTES - 1)
+  if #data == END_BYTES then
     data = redis.call('STRLEN', key) .. ':' .. data .. redis.call('GETRANGE', key, -END_BYTES, -1)
   end
   return 'string', string.sub(redis.sha1hex(data), 1, DIGEST_DIGITS)

@@ -87,9 +87,9 @@ local function delete_entries(ids, ...)
   end
 end
 
--- Delete all entries of items, except those in main and processing. Each ID costs a scan of `cleaning`. If a 0.1 cleaner
--- left a long list, the entries stay there: workers ignore entries without data, and the next clean removes them page
--- by page.
+-- Delete all entries of items, except those in main and processing. Each ID costs a scan of `cleaning`. If a 0.1
+-- cleaner left a long list, the entries stay there: workers ignore entries without data, and the next clean removes
+-- them page by page.
 local function forget_entries(ids)
   delete_entries(ids, delayed, buried, returns)
   if present[cleaning] and #ids * redis.call('LLEN', cleaning) <= SCAN_BUDGET_ENTRIES then
@@ -129,8 +129,8 @@ local function outcome_reply(ids, statuses, facts)
   return { table.concat(codes), unpack(details) }
 end
 
--- A lease key as a reply: its value, '' for none and for a wrong type; and the ms left, -1 for no expiry, -2 for no lease,
--- -3 for a wrong type.
+-- A lease key as a reply: its value, '' for none and for a wrong type; and the ms left, -1 for no expiry, -2 for no
+-- lease, -3 for a wrong type.
 local function lease_reply(facts, name)
   local value = facts[name]
   if value == true then

@@ -1,5 +1,5 @@
--- Finding the list entries of IDs, and removing them. An ID that is not found as the caller saw it, or was pushed since,
--- is left for another call: the facts about it have no places.
+-- Finding the list entries of IDs, and removing them. An ID that is not found as the caller saw it, or was pushed
+-- since, is left for another call: the facts about it have no places.
 --
 -- include: facts
 -- arg where  'name': in the whole of both lists; 'places': where the caller saw them; 'leased': in processing, because
@@ -37,8 +37,8 @@ local function locate_by_name(ids, facts)
 end
 
 -- Find the latest entry of each ID. A fresh lease is near the left end, where LPOS begins. IDs that are left when too
--- many entries were passed are tried again, and then another is the first. Looking for a second entry, of an ID that was
--- added twice, would cost the length of the list for each; cleans remove it.
+-- many entries were passed are tried again, and then another is the first. Looking for a second entry, of an ID that
+-- was added twice, would cost the length of the list for each; cleans remove it.
 local function locate_leased(ids, facts)
   local length, passed = redis.call('LLEN', processing), 0
   for _, id in ipairs(ids) do

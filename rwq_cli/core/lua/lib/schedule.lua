@@ -20,8 +20,8 @@ local function is_copy(facts)
   return string.sub(effective_lease(facts) or '', 1, #COPY_GUARD) == COPY_GUARD
 end
 
--- Delete the guards of IDs, or all of their leases. Otherwise, a session's lease under the other name stays, and so does
--- a settling lease, which an item that was just pushed still needs.
+-- Delete the guards of IDs, or all of their leases. Otherwise, a session's lease under the other name stays, and so
+-- does a settling lease, which an item that was just pushed still needs.
 local function delete_guards(ids, leases_too)
   local outdated, values, keys = {}, lease_values(ids)
   for i, key in ipairs(next(values) and keys or {}) do

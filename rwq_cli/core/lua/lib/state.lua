@@ -1,5 +1,5 @@
--- The effective lease and the state of an ID: pure functions of facts, the same as those of `core/state/rules.py`. A test
--- compares them over every combination of facts.
+-- The effective lease and the state of an ID: pure functions of facts, the same as those of `core/state/rules.py`. A
+-- test compares them over every combination of facts.
 --
 -- The facts about an ID are a table:
 --   data              the type of the data key: 'string', 'none', or a wrong type
@@ -19,8 +19,8 @@ local function guard_kind(value)
   return known_kinds[value] or nil
 end
 
--- The precedence of a lease: one whose holder cannot be read before a session's, and that before a guard. A settling lease
--- does not count.
+-- The precedence of a lease: one whose holder cannot be read before a session's, and that before a guard. A settling
+-- lease does not count.
 local function lease_rank(value)
   if not value then
     return 0
@@ -32,10 +32,8 @@ local function lease_rank(value)
 end
 
 local function left_ms(facts, name)
-  if facts.left then
-    return facts.left[name]
-  end
-  return redis.call('PTTL', (name == 'new' and lease_prefix or old_lease_prefix) .. facts.id)
+  return facts.left and facts.left[name]
+    or redis.call('PTTL', (name == 'new' and lease_prefix or old_lease_prefix) .. facts.id)
 end
 
 local function ends_later(a, b)
@@ -60,14 +58,9 @@ end
 
 -- The ms left of the effective lease: -1 for no expiry, -2 for no lease.
 local function effective_left_ms(facts)
-  local holder, in_new, in_old = effective_lease(facts)
-  if not holder then
-    return -2
-  elseif in_new and in_old then
-    local new_ms, old_ms = left_ms(facts, 'new'), left_ms(facts, 'old')
-    return ends_later(old_ms, new_ms) and old_ms or new_ms
-  end
-  return left_ms(facts, in_new and 'new' or 'old')
+  local _, in_new, in_old = effective_lease(facts)
+  local new_ms, old_ms = in_new and left_ms(facts, 'new') or -2, in_old and left_ms(facts, 'old') or -2
+  return ends_later(old_ms, new_ms) and old_ms or new_ms
 end
 
 -- The value of the guard of this kind, under the new name or else the old; nil if there is none.
@@ -83,13 +76,10 @@ end
 -- The holder of the effective lease if it is not a guard ('' if it cannot be read), or false.
 local function session_of(facts)
   local holder = effective_lease(facts)
-  if holder == true then
-    return ''
-  end
-  return holder and not guard_kind(holder) and holder
+  return holder == true and '' or not guard_kind(holder) and holder
 end
 
--- The same of a session that is not `own`: of the effective lease, else of that under the other name.
+-- The same of a session that is not `own`, under the other name if need be.
 local function other_session_of(facts, own)
   local session = session_of(facts)
   if session ~= own then
@@ -103,7 +93,8 @@ local function other_session_of(facts, own)
   return false
 end
 
--- Whether guards under both names prove that the ID is delayed or buried: see `Facts.is_guarded`. The caller checks main.
+-- Whether guards under both names prove that the ID is delayed or buried: see `Facts.is_guarded`. The caller checks
+-- main.
 local function is_guarded(facts)
   local kind = guard_kind(facts.new or false)
   return kind ~= nil and kind == guard_kind(facts.old or false)
@@ -124,12 +115,9 @@ end
 local function state_of(facts, now_ms)
   if has_wrong_type(facts) then
     return 'wrong-type'
-  end
-  local is_scheduled = facts.due_ms ~= nil or facts.buried_ms ~= nil
-  if facts.data == 'none' then
-    if facts.main + facts.processing > 0 or is_scheduled then
-      return 'ghost'
-    end
+  elseif facts.data == 'none' and (facts.main + facts.processing > 0 or facts.due_ms or facts.buried_ms) then
+    return 'ghost'
+  elseif facts.data == 'none' then
     return effective_lease(facts) and 'stray-lease' or 'gone'
   elseif facts.main > 1 or (facts.main == 1 and facts.processing > 0) then
     return 'duplicated'

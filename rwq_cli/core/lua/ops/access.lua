@@ -1,7 +1,6 @@
 -- List the groups of NEEDS that the server's ACL denies this user. Writes nothing.
 --
--- writes read: main TYPE LLEN LRANGE LPOS; delayed ZRANGE ZSCORE; item EXISTS GET STRLEN; leases GET PTTL; server
---   TIME
+-- writes read: main TYPE LLEN LRANGE LPOS; delayed ZRANGE ZSCORE; item EXISTS GET STRLEN; leases GET PTTL; server TIME
 -- include: target
 -- arg marks  the key of the marks of an undo
 -- Returns a flat list of the groups that are denied, each with the first denied command and its key;

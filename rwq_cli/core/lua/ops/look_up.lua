@@ -6,10 +6,10 @@
 --   protects, else ''. Other items need no second look
 -- rest ids
 -- Returns { lengths, facts }: the lengths of main, processing and cleaning; and unix ms now, then for each ID the type
--- of its data key, the value of its new lease key and the ms left as from `lease_reply`, the same for its old lease key,
--- its due time and its time of burial, unix ms, or '', its count of returns, or false; its places in these lists
--- counted from the left end, joined by spaces; and its digest, or ''. If the places would exceed the limit, only
--- { lengths }. Without places, only the facts; and without digests, nothing in their place.
+-- of its data key, the value of its new lease key and the ms left as from `lease_reply`, the same for its old lease
+-- key, its due time and its time of burial, unix ms, or '', its count of returns, or false; its places in these lists
+-- counted from the left end, joined by spaces; and its digest, or ''. If the places would exceed the limit, only {
+-- lengths }. Without places, only the facts; and without digests, nothing in their place.
 local lists, facts_only = { main, processing, cleaning }, not scan_max
 local lengths = { redis.call('LLEN', main), redis.call('LLEN', processing), redis.call('LLEN', cleaning) }
 if not facts_only and #ids * (lengths[1] + lengths[2] + lengths[3]) > scan_max then

@@ -6,8 +6,8 @@
 -- arg looked_ms:number  when the first look began, unix ms
 -- rest words  IDs, each once, with their digests in the first look ('' for none) as fingerprints
 -- Returns the outcomes of `outcome_reply`: returned, buried, dropped, guarded, pruned, skipped, elsewhere. An ID with
--- other data than before names a new item, which is skipped like a healthy one. So is an item that rwq has pushed since:
--- a worker may have popped it, and be about to set its lease. By the expected state:
+-- other data than before names a new item, which is skipped like a healthy one. So is an item that rwq has pushed
+-- since: a worker may have popped it, and be about to set its lease. By the expected state:
 --   abandoned, orphaned   returned
 --   ghost                 its entries in both lists are dropped
 --   duplicated            one entry stays: that in processing if a session holds the item, else the next in main

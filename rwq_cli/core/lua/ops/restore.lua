@@ -34,7 +34,7 @@ local function status_of(line, id, data, may_replace)
     return 'imported-before'
   end
   local found = some_exist and redis.call('TYPE', item_prefix .. id).ok or 'none'
-  if has_wrong_lease[id] or (found ~= 'none' and found ~= 'string') then
+  if has_wrong_lease[id] or found ~= 'none' and found ~= 'string' then
     return 'wrong-type'
   elseif found == 'none' then
     return (may_replace == '' or may_replace == '-') and 'imported' or 'missing'
@@ -55,8 +55,7 @@ for i, id in ipairs(ids) do
   statuses[id] = status
   local is_written = status == 'imported' or status == 'replaced'
   if is_written then
-    keys_and_data[#keys_and_data + 1] = item_prefix .. id
-    keys_and_data[#keys_and_data + 1] = args[at + 2]
+    keys_and_data[#keys_and_data + 1], keys_and_data[#keys_and_data + 2] = item_prefix .. id, args[at + 2]
     if string.sub(args[at + 9], 1, 1) ~= '=' then
       restored[#restored + 1], restored_ids[#restored_ids + 1] = at, id
       replaced[#replaced + 1] = status == 'replaced' and id or nil
@@ -74,22 +73,18 @@ for_all('MSET', nil, keys_and_data)
 remove_entries(replaced)
 -- Even an ID without data may have leftovers: a lease, or the due time of a completed item.
 forget_entries(restored_ids)
-local for_main, for_processing = {}, {}
+local to_lists = { main = {}, processing = {}, none = {} }
 for _, at in ipairs(restored) do
-  local id, place = args[at + 1], args[at + 3]
-  if place == 'main' then
-    -- At the front, the items come last first.
-    table.insert(for_main, front and 1 or #for_main + 1, id)
-  elseif place == 'processing' then
-    for_processing[#for_processing + 1] = id
-  end
+  table.insert(to_lists[args[at + 3]], args[at + 1])
 end
+-- At the front, the items come last first.
+local for_main = front and reversed(to_lists.main) or to_lists.main
 if next(leases) then
   delete_guards(restored_ids, true)
 end
 settle(lease_keys(for_main), 'restored')
 push(for_main, front)
-for_all('LPUSH', processing, for_processing)
+for_all('LPUSH', processing, to_lists.processing)
 local waiting_ms = tonumber(settling_ms(main, processing))
 for _, at in ipairs(restored) do
   local id, place, holder, left_ms, due, buried_at, count = args[at + 1], unpack(args, at + 3, at + 8)

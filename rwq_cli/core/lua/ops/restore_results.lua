@@ -17,7 +17,8 @@ end
 local marked = read_marks(lines)
 for i, id in ipairs(ids) do
   local key, kind = result_prefix .. id, result_kind(result_prefix .. id)
-  local left_ms, status, completed_ms, held, holder, given, result, replaceable = unpack(args, FIELDS * i - 7, FIELDS * i)
+  local first, last = FIELDS * i - 7, FIELDS * i
+  local left_ms, status, completed_ms, held, holder, given, result, replaceable = unpack(args, first, last)
   local may_replace = replaces and (replaceable == ''
     or kind == 'result' and redis.call('HGET', key, 'completed_ms') == replaceable)
   local outcome = marked[lines[i]] and 'imported-before' or kind == 'none' and 'imported'

@@ -18,8 +18,7 @@ for i, id in ipairs(ids) do
   else
     facts.data = redis.call('TYPE', item_prefix .. id).ok
   end
-  facts.due_ms = due[i] and tonumber(due[i]) or nil
-  facts.buried_ms = burials[i] and tonumber(burials[i]) or nil
+  facts.due_ms, facts.buried_ms = tonumber(due[i] or nil), tonumber(burials[i] or nil)
   local state = state_of(facts, now_ms)
   codes[i] = code_of[state]
   digests[#digests + 1] = state == 'abandoned' and digest or nil
