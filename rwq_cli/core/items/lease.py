@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
+from math import inf
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES
@@ -35,13 +36,27 @@ Shuffle = Callable[[list[Queue]], object]
 class LeasedBatch:
     """The items that one call leased, next first; without a lease, as in a dry run, they wait."""
 
+    queue: Queue
+    lease: Lease | None
     ids: Sequence[bytes]
     # Their payloads, or empty strings if those were not requested.
     data: Sequence[bytes]
     # How often each was returned, or nothing if none was.
     returns: Sequence[int | None]
-    queue: bytes
-    lease: Lease | None = None
+    # How many entries of main the call examined; how many due ones it promoted, or -1 if there are
+    # some that only `promote` can judge; and if it leased nothing, when the next one is due.
+    examined: int = 0
+    promoted: int = 0
+    due_in_s: float = inf
+
+    @classmethod
+    def of(cls, queue: Queue, reply: Sequence[Any], lease: Lease | None = None) -> "LeasedBatch":
+        """The batch in a reply of `lua/ops/lease.lua`."""
+        examined, promoted, due_in_ms, returned = reply[: _HEAD - 1]
+        returns = list(map(parse_returns, returned))
+        due_in_s = due_in_ms / 1000 if due_in_ms >= 0 else inf
+        known = (returns, examined, promoted, due_in_s)
+        return cls(queue, lease, reply[_HEAD::2], reply[_HEAD + 1 :: 2], *known)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -51,7 +66,7 @@ class LeasedBatch:
         counts = self.returns or repeat(None, len(self.ids))
         for item_id, data, count in zip(self.ids, self.data, counts, strict=True):
             yield Item(
-                queue=self.queue,
+                queue=self.queue.name,
                 item_id=item_id,
                 state=state,
                 payload_bytes=len(data),
@@ -144,7 +159,7 @@ def _lease_batches(
                 shuffle(turn)
             with _hint_at_lost_leases():
                 first = lease_from_first(turn, request)
-            if first.batch is not None:
+            if first.ids:
                 break
             left_s = deadline_s - clock.monotonic()
             if left_s <= 0:
@@ -155,11 +170,11 @@ def _lease_batches(
             slice_s = max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s))
             was_woken = waiter.wait(slice_s, was_fruitless=was_woken)
     # Yielded before the rest is leased, so that it is reported even if that fails.
-    yield first.batch
-    if first.has_unsure:
+    yield first
+    if first.promoted < 0:
         deque(promote(first.queue), maxlen=0)
     with _hint_at_lost_leases():
-        yield from _lease_more(first.queue, request, request.items_max - len(first.batch.ids))
+        yield from _lease_more(first.queue, request, request.items_max - len(first))
 
 
 @contextmanager
@@ -171,16 +186,6 @@ def _hint_at_lost_leases() -> Iterator[None]:
         if error.in_doubt:
             error.hint = "items may now be leased to this session: see rwq leases --mine"
         raise
-
-
-class _FirstBatch(NamedTuple):
-    """What was leased from which queue; if no queue had any, the last one, and the seconds until
-    the next delayed item of any is due. `has_unsure`: see `has_unsure_entries`."""
-
-    queue: Queue
-    batch: LeasedBatch | None
-    due_in_s: float = 0.0
-    has_unsure: bool = False
 
 
 def first_lease(queue: Queue, request: LeaseRequest, *done: bytes) -> Command:
@@ -197,32 +202,25 @@ def has_finished(reply: Sequence[Any]) -> bool:
     return bool(reply[_HEAD - 1])
 
 
-def has_unsure_entries(reply: Sequence[Any]) -> bool:
-    """Whether a call of `first_lease` has seen due entries that only `promote` can judge."""
-    return bool(reply[1] < 0)
-
-
-def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
-    """Try the queues in turn."""
-    due_in_s = float("inf")
+def lease_from_first(queues: list[Queue], request: LeaseRequest) -> LeasedBatch:
+    """Try the queues in turn; if none has items, the batch tells when the next of any is due."""
+    due_in_s = inf
     for queue in queues:
         args, promotes = request.first_args(), True
         while True:
             reply = queue.run("lease", **args)
-            examined, promoted, due_in_ms = reply[:3]
-            batch = batch_of(queue, reply, Lease(request.holder, request.lease_ms))
+            batch = LeasedBatch.of(queue, reply, Lease(request.holder, request.lease_ms))
             if batch.ids:
-                return _FirstBatch(queue, batch, has_unsure=has_unsure_entries(reply))
-            if has_unsure_entries(reply) and promotes:
+                return batch
+            if batch.promoted < 0 and promotes:
                 deque(promote(queue), maxlen=0)
                 promotes = False
-            elif not examined and promoted <= 0:
+            elif not batch.examined and batch.promoted <= 0:
                 break
             # Only ghosts and stale entries so far.
             args = request.args(request.items_max, LEASE_ITEMS)
-        if due_in_ms >= 0:
-            due_in_s = min(due_in_s, due_in_ms / 1000)
-    return _FirstBatch(queue, None, due_in_s)
+        batch.due_in_s = due_in_s = min(due_in_s, batch.due_in_s)
+    return batch
 
 
 def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[LeasedBatch]:
@@ -245,10 +243,10 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
             requested -= items
             if reply is REFUSED:
                 continue
-            batch = batch_of(queue, reply, Lease(request.holder, request.lease_ms))
-            count -= len(batch.ids)
-            queue.progress.advance(len(batch.ids))
-            is_empty = is_empty or not (reply[0] or reply[1] > 0)
+            batch = LeasedBatch.of(queue, reply, Lease(request.holder, request.lease_ms))
+            count -= len(batch)
+            queue.progress.advance(len(batch))
+            is_empty = is_empty or not (batch.examined or batch.promoted > 0)
             if batch.ids:
                 yield batch
 
@@ -262,10 +260,10 @@ def _leasable(
         skipped, examined = 0, -1
         while examined:
             args = request.args(request.items_max, LEASE_ITEMS, skipped)
-            reply = queue.run("lease", **args, dry_run=True)
-            examined = reply[0]
+            batch = LeasedBatch.of(queue, queue.run("lease", **args, dry_run=True))
+            examined = batch.examined
             skipped += examined
-            yield from batch_of(queue, reply)
+            yield from batch
 
     def promoted(queue: Queue) -> Iterator[Item]:
         for batch in promote(queue, dry_run=True):
@@ -275,7 +273,7 @@ def _leasable(
             items = [found[item_id] for item_id in ids if item_id in found]
             data = [item.data if request.data else b"" for item in items]
             returns = [item.returns for item in items]
-            yield from LeasedBatch([i.item_id for i in items], data, returns, queue.name)
+            yield from LeasedBatch(queue, None, [i.item_id for i in items], data, returns)
 
     turn = list(queues)
     if shuffle is not None:
@@ -291,12 +289,6 @@ def _leasable(
                     return
         if seen:
             return
-
-
-def batch_of(queue: Queue, reply: Sequence[Any], lease: Lease | None = None) -> LeasedBatch:
-    """The batch in a script's reply."""
-    returns = list(map(parse_returns, reply[3]))
-    return LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2], returns, queue.name, lease)
 
 
 def lease_ids(
@@ -330,5 +322,5 @@ def lease_ids(
             item = item._replace(position=position if position >= 0 else None)
             (item,) = with_details(queue, [item], Detail.DATA)
         else:
-            (item,) = LeasedBatch([item_id], [payload], [returns], queue.name, lease)
+            (item,) = LeasedBatch(queue, lease, [item_id], [payload], [returns])
         yield item, bool(is_leased)

@@ -15,10 +15,8 @@ from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.items.lease import (
     LeasedBatch,
     LeaseRequest,
-    batch_of,
     first_lease,
     has_finished,
-    has_unsure_entries,
     lease_from_first,
 )
 from rwq_cli.core.items.schedule import promote, release
@@ -191,11 +189,11 @@ class WorkSession:
             if isinstance(reply, ServerError):
                 self._doubt(reply, (), request, queue)
                 return
-            batch = batch_of(queue, reply)
-            if batch.ids or not (reply[0] or reply[1]):
-                self.waiter.due_in_s = reply[2] / 1000 if reply[2] >= 0 else inf
+            batch = LeasedBatch.of(queue, reply)
+            if batch.ids or not (batch.examined or batch.promoted):
+                self.waiter.due_in_s = batch.due_in_s
                 self._add(queue, request, batch, sent_s)
-                if has_unsure_entries(reply):
+                if batch.promoted < 0:
                     deque(promote(queue), maxlen=0)
                 return
             # Only ghosts and stale entries so far.
@@ -203,12 +201,12 @@ class WorkSession:
         for queue in ready:
             sent_s = self.clock.monotonic()
             try:
-                attempt = lease_from_first([queue], request)
+                batch = lease_from_first([queue], request)
             except BaseException as error:
                 self._doubt(error, (), request, queue)
                 raise
-            if attempt.batch is not None:
-                self._add(queue, request, attempt.batch, sent_s)
+            if batch.ids:
+                self._add(queue, request, batch, sent_s)
                 return
 
     def _add(self, queue: Queue, request: LeaseRequest, batch: LeasedBatch, sent_s: float) -> None:

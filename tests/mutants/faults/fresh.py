@@ -28,8 +28,8 @@ FRESH: tuple[Fault, ...] = (
         "below-or-equal",
         "wait --below 5 returns while five items wait.",
         "rwq_cli/core/items/results.py",
-        "counts.waiting < below",
-        "counts.waiting <= below",
+        "each.waiting < below",
+        "each.waiting <= below",
     ),
     Fault(
         "renewed-at-the-last-moment",

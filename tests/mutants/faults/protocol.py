@@ -173,8 +173,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "low-priority-first",
         "lease -q high -q low takes from the last queue that has something.",
         f"{_CORE}/items/lease.py",
-        'due_in_s = float("inf")\n    for queue in queues:',
-        'due_in_s = float("inf")\n    for queue in reversed(queues):',
+        "due_in_s = inf\n    for queue in queues:",
+        "due_in_s = inf\n    for queue in reversed(queues):",
     ),
     # Q:processing.
     Fault(
@@ -347,7 +347,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "wait-is-over-at-once",
         "wait --until-empty returns while items are being worked on.",
         f"{_CORE}/items/results.py",
-        "not (counts.waiting or counts.processing or counts.delayed)",
-        "not (counts.waiting or counts.delayed)",
+        "not (each.waiting or each.processing or each.delayed)",
+        "not (each.waiting or each.delayed)",
     ),
 )
