@@ -34,33 +34,26 @@ def edit_items(
     What is replaced is written to the journal first, some thousand items at a time or up to a
     `FLUSH`, each with the SHA-256 of its new data, which `Line` takes.
     """
-    batches = _edited(queue, edits, None if dry_run else journal, dry_run=dry_run)
-    return Outcomes(acknowledged(queue.progress, batches))
+    kept = None if dry_run else journal
 
+    def calls(edits: Iterable[Edit]) -> Iterator[tuple[list[bytes], Sequence[object]]]:
+        for batch in in_batches(edits, items_max=EDIT_ITEMS):
+            words = (word for item, new in batch for word in (item.item_id, item.data, new))
+            yield [item.item_id for item, _ in batch], script_words("set_data", words)
 
-def _edited(
-    queue: Queue, edits: Iterable[Edit | Flush], journal: Journal | None, *, dry_run: bool
-) -> Iterator[OutcomeBatch]:
-    if dry_run:
-        queue.connection.set_no_touch()
-    queue.check_one_slot()
-    queue.progress.begin("editing")
-    for group in in_batches(edits, items_max=_GROUP_ITEMS, size_max=BATCH_BYTES, size_of=_size):
-        changes = [(item, data) for item, data in group if data != item.data]
-        if same := [item.item_id for item, data in group if data == item.data]:
-            yield OutcomeBatch.all_of(same, Status.UNCHANGED)
-        if changes:
-            items, data = zip(*changes, strict=True)
-            by = [sha256(each).hexdigest() for each in data]
-            act = queue.act_each("set_data", _calls(changes), dry_run=dry_run)
-            yield from recorded(queue, journal, items, act, Status.SET, replaced_by=by)
+    def edited() -> Iterator[OutcomeBatch]:
+        if dry_run:
+            queue.connection.set_no_touch()
+        queue.check_one_slot()
+        queue.progress.begin("editing")
+        limits = {"items_max": _GROUP_ITEMS, "size_max": BATCH_BYTES}
+        for group in in_batches(edits, **limits, size_of=lambda e: len(e[0].data) + len(e[1])):
+            if same := [item.item_id for item, new in group if new == item.data]:
+                yield OutcomeBatch.all_of(same, Status.UNCHANGED)
+            changes = [(item, new) for item, new in group if new != item.data]
+            items = [item for item, _ in changes]
+            by = [sha256(new).hexdigest() for _, new in changes]
+            act = queue.act_each("set_data", calls(changes), dry_run=dry_run)
+            yield from recorded(queue, kept, items, act, Status.SET, replaced_by=by)
 
-
-def _size(edit: Edit) -> int:
-    return len(edit[0].data) + len(edit[1])
-
-
-def _calls(edits: Sequence[Edit]) -> Iterator[tuple[list[bytes], Sequence[object]]]:
-    for batch in in_batches(edits, items_max=EDIT_ITEMS):
-        words = (word for item, data in batch for word in (item.item_id, item.data, data))
-        yield [item.item_id for item, _ in batch], script_words("set_data", words)
+    return Outcomes(acknowledged(queue.progress, edited()))
