@@ -83,11 +83,6 @@ def import_(
 
     reader = ExportReader(settings.environment, file, strict=strict, report=reject)
 
-    def forget(restored: Iterable[WorkQueue]) -> None:
-        if reader.file_id is not None and not (reader.is_stopped or dry_run):
-            for queue in restored:
-                forget_marks(queue, reader.file_id)
-
     is_one = bool(reader.header.queue)
     parts = None if is_one else Parts(settings.output_options)
     queues: dict[bytes, WorkQueue] = {}
@@ -96,13 +91,8 @@ def import_(
         queues.setdefault(queue.name, queue)
         undo = Undo(settings, queue, "import", restores="what was replaced")
         results: Counter[Status] = Counter()
-        with undo.outcomes(
-            _KIND,
-            dry_run=dry_run,
-            reasons=_REASONS,
-            parts=parts,
-            name="" if is_one else escaped(queue.name),
-        ) as out:
+        name = "" if is_one else escaped(queue.name)
+        with undo.outcomes(_KIND, dry_run=dry_run, reasons=_REASONS, parts=parts, name=name) as out:
             out.rejected = rejected
             out.extra = lambda before=reported, results=results: {  # type: ignore[misc]
                 "rejected": reader.rejected - before,
@@ -119,14 +109,12 @@ def import_(
                 dry_run=dry_run,
             )
             out.all(restored)
-            if is_one:
-                # Where this fails, what was done is said with the error.
-                forget([queue])
         status = out.finish(undo_file=undo.name)
         reported = reader.rejected
         rejected.clear()
-    if not is_one:
-        forget(queues.values())
+    if reader.file_id is not None and not (reader.is_stopped or dry_run):
+        for queue in queues.values():
+            forget_marks(queue, reader.file_id)
     if reported < reader.rejected:
         raise InvalidArgument("no line of this export can be used", "see the errors above")
     return status if parts is None else parts.finish()

@@ -53,12 +53,9 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
         return f"{shown} is leased by {holder} {left}; to end that lease: {ends}"
     if item.state is State.GONE:
         return f"no such item: {shown}"
-    verb, what = "release", "to return it"
-    if item.state is State.WRONG_TYPE:
-        verb, what = "show", "what is wrong with it"
-    elif item.state is State.BURIED:
-        # A copy, which only the move that made it may bring back.
-        verb, what = "show", "why"
+    # Of a buried one, this is a copy, which only the move that made it may bring back.
+    is_lost = item.state not in (State.WRONG_TYPE, State.BURIED)
+    verb, what = ("release", "to return it") if is_lost else ("show", "why")
     command = lines.of_item(verb, queue, item.item_id)
     return f"{shown} is {item.state.value}, not waiting; {what}: {command}"
 

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
@@ -18,10 +18,7 @@ from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.views.counts import COUNT_FIELDS, QUEUES, QUEUES_PLAIN, write_counts
-
-if TYPE_CHECKING:
-    from rwq_cli.views.counts import Tick
+from rwq_cli.views.counts import COUNT_FIELDS, QUEUES, QUEUES_PLAIN, Tick, write_counts
 
 
 @command(
@@ -56,7 +53,7 @@ def queues(
             except WrongType as error:
                 settings.environment.error(f"skipped: {escaped_text(error.message)}", once=True)
 
-    def show(tick: "Tick | None") -> None:
+    def show(tick: Tick | None) -> None:
         empty = "No queues on this server." if pattern is None else "No such queues."
         # It reads no other counts.
         write_counts(settings.out, counted(), QUEUES, QUEUES_PLAIN, tick, wide=QUEUES, empty=empty)

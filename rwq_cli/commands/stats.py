@@ -1,7 +1,7 @@
 """`rwq stats`: the counts of a queue."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing, warn_of_idle_reset
@@ -11,10 +11,7 @@ from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.views.counts import COUNT_FIELDS, write_stats
-
-if TYPE_CHECKING:
-    from rwq_cli.views.counts import Tick
+from rwq_cli.views.counts import COUNT_FIELDS, Tick, write_stats
 
 
 @command(
@@ -48,7 +45,7 @@ def stats(
             settings.environment.note("rwq: this user may not read results; they are not counted")
         return warn_if_missing(settings, queue, [counts], lambda counts: counts.is_empty)
 
-    def show(tick: "Tick | None") -> None:
+    def show(tick: Tick | None) -> None:
         counted = opened.find().each(count)
         if not fast:
             counted = warn_of_idle_reset(

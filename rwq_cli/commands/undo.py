@@ -64,12 +64,7 @@ UNDO_FIELDS: Fields[UndoEntry] = Fields(
     field("verb", "origin.verb", "the command that wrote it", rank=10),
     field("by", "origin.by", "who ran it, as user@host", rank=3, cut=Cut.MIDDLE),
     field("to", "origin.to", "the queue that `mv` moved items to", NAME, rank=5, format=_to),
-    field(
-        "to_server",
-        "origin.to_server",
-        "the server of that queue, if it is another one",
-        cut=Cut.MIDDLE,
-    ),
+    field("to_server", "origin.to_server", "its server, if it is another one", cut=Cut.MIDDLE),
     field("time_ms", "time_ms", "when it was written", _AGE, "WHEN", 9),
     field("items", "items", "how many items it has", COUNT, rank=7),
     field("results", "results", "how many results it has", right=True),
@@ -331,10 +326,9 @@ def _open(
         if not file:
             raise InvalidArgument("the name of a file is empty", "rwq undo --list names them")
         if file.isascii() and file.isdecimal():
-            path = numbered(directory).get(int(file))
-            if path is None:
+            if (known := numbered(directory).get(int(file))) is None:
                 raise InvalidArgument(f"no undo file has number {file}", "see rwq undo --list")
-            return UndoReader(path)
+            return UndoReader(known)
         # A name alone may be one of the directory. `Path.exists` raises if it is too long.
         path = Path(file)
         is_listed = path.name == file and not os.path.exists(file)

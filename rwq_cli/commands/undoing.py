@@ -36,17 +36,11 @@ class Undo(UndoFile):
         **origin: Any,
     ) -> None:
         context = settings.server.context
-        written = UndoOrigin(
-            verb,
-            queue.connection.address,
-            None if context is None else context.name,
-            settings.user_at_host,
-            **origin,
-        )
+        server = (queue.connection.address, None if context is None else context.name)
+        written = UndoOrigin(verb, *server, settings.user_at_host, **origin)
         directory = undo_directory(settings.environment.variables)
         super().__init__(directory, lambda: Header(queue.name, queue.now_ms(), written), path)
-        self._settings, self._queue = settings, queue
-        self._restores = restores
+        self._settings, self._queue, self._restores = settings, queue, restores
 
     @contextmanager
     def outcomes(
@@ -102,11 +96,9 @@ def restoring_kind(*counted: str, **names: str) -> Kind[Outcome]:
         counted=counted,
         names={str(Status[status]): name for status, name in known.items()},
         failed=frozenset(
-            {"conflicts", "rejected", "missing", "changed", "not-owner", "results-rejected"}
+            ["conflicts", "rejected", "missing", "changed", "not-owner", "results-rejected"]
         ),
-        shown=frozenset(
-            map(str, (Status.IMPORTED, Status.REPLACED, Status.MOVED, Status.SET, Status.REMOVED))
-        ),
+        shown=frozenset(["imported", "replaced", "moved", "set", "removed"]),
         successes=frozenset({"results", "results-already-there"}),
     )
 

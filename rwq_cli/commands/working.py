@@ -1,7 +1,7 @@
 """What `rwq work` shows: its plan, its events and notes, and what supervisors ask for."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -31,7 +31,7 @@ from rwq_cli.views.working import (
     work_metrics,
 )
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.notes import Event, JobLog, Notes, Progress
+from rwq_cli.work.notes import JobLog, Notes, Progress
 from rwq_cli.work.programs import BadArguments
 from rwq_cli.work.running import Outputs
 from rwq_cli.work.worker import Worker
@@ -133,37 +133,29 @@ def run_worker(
         facts={"queues": [escaped(queue.name) for queue in queues]},
         where=partial(summary_end, settings, names),
     )
+    environment = settings.environment
     failure: RwqError | None = None
     with out:
         try:
-            for events in _events(settings, supervision, worker, log):
-                out.rows(events)
-                if settings.output in _OWN_STDOUT:
-                    # Else it is the commands', and may have a reader that stalls.
-                    settings.environment.flush()
+            with supervision:
+                if supervision.url is not None:
+                    environment.note(f"rwq: listening on {supervision.url}")
+                for events in worker.events():
+                    if log is not None:
+                        log.write(joblog_lines(events))
+                    out.rows(events)
+                    if settings.output in _OWN_STDOUT:
+                        # Else it is the commands', and may have a reader that stalls.
+                        environment.flush()
         except RwqError as error:
             failure = error
+        finally:
+            environment.note_above = None
+            if log is not None:
+                log.close()
     if failure is not None:
         if out.has_work:
-            settings.environment.note(out.summary())
+            environment.note(out.summary())
         # Out of the block: what was done does not make it a part of what was asked for.
         raise failure
     out.finish()
-
-
-def _events(
-    settings: Settings, supervision: Supervision, worker: Worker, log: JobLog | None
-) -> Iterator[Sequence[Event]]:
-    environment = settings.environment
-    try:
-        with supervision:
-            if supervision.url is not None:
-                environment.note(f"rwq: listening on {supervision.url}")
-            for events in worker.events():
-                if log is not None:
-                    log.write(joblog_lines(events))
-                yield events
-    finally:
-        environment.note_above = None
-        if log is not None:
-            log.close()
