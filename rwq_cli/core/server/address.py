@@ -115,12 +115,11 @@ def connect(server: "Server | redis.Redis") -> Connection:
         connect_s = server.connect_timeout_s
         made = SentinelConnection(address, name, settings, credentials, connect_s)
     else:
-        from rwq_cli.core.server.cluster import ClusterConnection, Topology
+        from rwq_cli.core.server.cluster import ClusterConnection
 
         if settings.pop("db"):
             raise _malformed(name, "a cluster has no databases", "leave the number out")
-        topology = Topology(address.hosts, name, settings, server.connect_timeout_s)
-        made = ClusterConnection(topology, name)
+        made = ClusterConnection(address.hosts, name, settings, server.connect_timeout_s)
     made.address, made.patience_s = str(address), server.patience_s
     made.connect_timeout_s = server.connect_timeout_s
     made.reply_timeout_s = server.reply_timeout_s

@@ -21,12 +21,16 @@ _SOON = "try again in a moment"
 _KEYLESS = ("ACL", "CLIENT", "CLUSTER", "CONFIG", "INFO")
 
 
-class Topology:
-    """The nodes of a cluster and their slots, as redis-py finds them.
+class ClusterConnection(Connection):
+    """A connection to all nodes of a cluster, which redis-py finds.
 
-    `hosts` are some of them, which are asked in turn, within `connect_s`; `settings` are redis-py's
-    for a connection, without its address.
+    Each call goes to the node that has its first key; one without keys, to any primary. `hosts` are
+    some of the nodes, which are asked in turn, within `connect_s`; `settings` are redis-py's for a
+    connection, without its address.
     """
+
+    is_cluster = is_found_again = True
+    _slot: int | None = None
 
     def __init__(
         self,
@@ -35,52 +39,50 @@ class Topology:
         settings: Mapping[str, Any],
         connect_s: float,
     ) -> None:
-        self._hosts = dict.fromkeys(hosts)
-        self.name = name
+        super().__init__(None, name)
+        # The cluster's; `name` is that of the last node.
+        self._whole_name = name
         # redis-py gives each node its own policy: no command is sent twice.
         self._settings = {key: settings[key] for key in settings if key != "retry"}
         self._settings["connection_class"] = in_time(settings["connection_class"])
         self._connect_s = connect_s
-        self._manager: NodesManager | None = None
+        # The connections to slots share the hosts and what was read last.
+        self._hosts = dict.fromkeys(hosts)
+        self._read_last: list[NodesManager] = []
 
-    def node(self, slot: int | None) -> ClusterNode:
-        """The primary that has a slot, or any."""
-        slots: dict[int, list[ClusterNode]] = self.read().slots_cache
-        nodes = next(iter(slots.values()), []) if slot is None else slots.get(slot)
+    def client(self) -> Any:
+        slots: dict[int, list[ClusterNode]] = self._read().slots_cache
+        self.shared.was_found = True
+        nodes = next(iter(slots.values()), []) if self._slot is None else slots.get(self._slot)
         if not nodes:
-            raise errors.Unavailable(f"{self.name} has no node for slot {slot} now", _SOON)
-        return nodes[0]
+            why = f"{self._whole_name} has no node for slot {self._slot} now"
+            raise errors.Unavailable(why, _SOON)
+        self.name = self._name_of(nodes[0])
+        return self._client_of(nodes[0])
 
-    def shares(self) -> dict[str, tuple[ClusterNode, set[int]]]:
-        """The primaries that have slots now, by their names, with these."""
-        self.forget()
-        shares: dict[str, tuple[ClusterNode, set[int]]] = {}
-        for slot, nodes in self.read().slots_cache.items():
-            if nodes:
-                shares.setdefault(nodes[0].name, (nodes[0], set()))[1].add(slot)
-        return shares
+    def _client_of(self, node: ClusterNode) -> Any:
+        if node.redis_connection is None:
+            manager: Any = self._read()
+            manager.create_redis_connections([node])
+        return node.redis_connection
+
+    def _name_of(self, node: ClusterNode) -> str:
+        return f"{node.host}:{node.port} of {self._whole_name}"
 
     def forget(self) -> None:
         """Read the slots again when they are needed next, over new connections."""
-        manager, self._manager = self._manager, None
-        for node in list(manager.nodes_cache.values()) if manager is not None else ():
+        self.shared.scripts.clear()
+        managers = self._read_last[:]
+        self._read_last.clear()
+        for node in (node for each in managers for node in list(each.nodes_cache.values())):
             # The hosts that were named may be gone by now, or behind other addresses.
             self._hosts[node.host, int(node.port)] = None
             if node.redis_connection is not None:
                 node.redis_connection.connection_pool.disconnect(inuse_connections=False)
 
-    def client_of(self, node: ClusterNode) -> Any:
-        if node.redis_connection is None:
-            manager: Any = self.read()
-            manager.create_redis_connections([node])
-        return node.redis_connection
-
-    def name_of(self, node: ClusterNode) -> str:
-        return f"{node.host}:{node.port} of {self.name}"
-
-    def read(self) -> NodesManager:
-        if (manager := self._manager) is not None:
-            return manager
+    def _read(self) -> NodesManager:
+        if read := self._read_last[-1:]:
+            return read[0]
         make_node: Any = ClusterNode
         each_s = self._connect_s / len(self._hosts)
         before_s, limits.connect_s = limits.connect_s, each_s
@@ -92,48 +94,23 @@ class Topology:
             raise self._unreadable(error, each_s) from error
         finally:
             limits.connect_s = before_s
-        self._manager = manager
+        self._read_last[:] = [manager]
         return manager
 
     def _unreadable(self, error: Exception, timeout_s: float) -> errors.RwqError:
         """Why the slots could not be read: redis-py's exception has the last node's as a cause."""
         if isinstance(error, IndexError):
-            return errors.Unavailable(f"{self.name} has no slots", _SOON)
+            return errors.Unavailable(f"{self._whole_name} has no slots", _SOON)
         cause = error.__cause__ or error
         reason = cause.__context__ if isinstance(cause, rx.RedisClusterException) else cause
         is_disabled = isinstance(reason, rx.ResponseError) and "support disabled" in str(reason)
         if is_disabled or is_unknown(reason, "CLUSTER"):
             hint = "use redis:// for a single server, redis+sentinel:// for Sentinels"
-            return errors.ServerError(f"{self.name} is not a Redis Cluster", hint)
+            return errors.ServerError(f"{self._whole_name} is not a Redis Cluster", hint)
         host, port = next(iter(self._hosts))
         pool = ConnectionPool(**self._settings, host=host, port=port)
         reason = reason if isinstance(reason, Exception) else error
-        return unreachable(reason, self.name, timeout_s, pool)
-
-
-class ClusterConnection(Connection):
-    """A connection to all nodes of a cluster.
-
-    Each call goes to the node that has its first key; one without keys, to any primary.
-    """
-
-    is_cluster = is_found_again = True
-    _slot: int | None = None
-
-    def __init__(self, topology: Topology, name: str) -> None:
-        self.topology = topology
-        super().__init__(None, name)
-
-    def client(self) -> Any:
-        self.topology.read()
-        self.shared.was_found = True
-        node = self.topology.node(self._slot)
-        self.name = self.topology.name_of(node)
-        return self.topology.client_of(node)
-
-    def forget(self) -> None:
-        self.shared.scripts.clear()
-        self.topology.forget()
+        return unreachable(reason, self._whole_name, timeout_s, pool)
 
     def for_queue(self, name: bytes) -> Connection:
         if hash_tag(name) is None:
@@ -170,15 +147,24 @@ class ClusterConnection(Connection):
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
         """Scan each primary; one that has gained a slot meanwhile again, for what moved there."""
-        before = self.topology.shares()
+        before = self._shares()
         for node, _ in before.values():
             yield from self._to(node)._pages(scan, options)
-        for name, (node, slots) in self.topology.shares().items():
+        for name, (node, slots) in self._shares().items():
             if name not in before or slots - before[name][1]:
                 yield from self._to(node)._pages(scan, options)
 
+    def _shares(self) -> dict[str, tuple[ClusterNode, set[int]]]:
+        """The primaries that have slots now, by their names, with these."""
+        self.forget()
+        shares: dict[str, tuple[ClusterNode, set[int]]] = {}
+        for slot, nodes in self._read().slots_cache.items():
+            if nodes:
+                shares.setdefault(nodes[0].name, (nodes[0], set()))[1].add(slot)
+        return shares
+
     def _to(self, node: ClusterNode) -> Connection:
-        its = Connection(self.topology.client_of(node), self.topology.name_of(node))
+        its = Connection(self._client_of(node), self._name_of(node))
         its.connect_timeout_s, its.reply_timeout_s = self.connect_timeout_s, self.reply_timeout_s
         return its
 
