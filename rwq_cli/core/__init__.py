@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from rwq_cli.core.public import *  # noqa: F403
 
 
-# Of the names below, those that are no classes: Python asks here for each module, too.
-_FUNCTIONS = ("connect", "queue_names")
+# Of what is asked for here, that which is no class. Python asks here for each module, too.
+_NO_CLASSES = ("connect", "queue_names", "__all__")
 
 
 def __getattr__(name: str) -> Any:
     # Loading redis takes most of a command's start-up; errors and `--version` do not need it.
-    if name.islower() and name not in _FUNCTIONS:
+    if name.islower() and name not in _NO_CLASSES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("rwq_cli.core.public"), name)
+    public = import_module("rwq_cli.core.public")
+    if name == "__all__":
+        return [each for each in vars(public) if not each.startswith("_")]
+    return getattr(public, name)
