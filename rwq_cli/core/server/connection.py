@@ -266,26 +266,25 @@ class Connection(Endpoint):
                     raise
 
     def scan_keys(
-        self, pattern: bytes | None = None, *, kind: str | None = None, count: int = SCAN_COUNT
+        self, pattern: bytes | None = None, *, kind: str | None = None
     ) -> Iterator[list[bytes]]:
         """Pages of the keys that match a glob or have a type; see `scan`.
 
         They are those of all primaries of a cluster, if the connection is not that of a queue.
         """
-        options: list[object] = ["COUNT", count]
-        options += [] if pattern is None else ["MATCH", pattern]
+        options: list[object] = [] if pattern is None else ["MATCH", pattern]
         options += [] if kind is None else ["TYPE", kind]
         return self.scan(("SCAN",), *options)
 
     def scan_members(self, command: str, key: bytes) -> Iterator[list[bytes]]:
         """Pages of a sorted set (`ZSCAN`) or of a hash's fields (`HSCAN`); see `scan`."""
         # A flat list of members and scores, or of fields and values.
-        return (page[::2] for page in self.scan((command, key), "COUNT", SCAN_COUNT))
+        return (page[::2] for page in self.scan((command, key)))
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
         cursor: Any = 0
         while True:
-            command = (*scan, cursor, *options)
+            command = (*scan, cursor, "COUNT", SCAN_COUNT, *options)
             found, *probed = self._exchange([command, *self._probes], writes=False)
             for reply in (found, *probed):
                 if isinstance(reply, rx.ResponseError):
