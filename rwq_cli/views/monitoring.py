@@ -33,7 +33,7 @@ def nagios_line(check: Check, *, is_absent: bool = False) -> str:
     """The line of a monitoring plugin: level, measures, and performance data after a bar."""
     words = [
         _in_words(check, each)
-        for each in check.evaluations
+        for each in check.by_measure.values()
         if each.measure in _USUAL or each.limits != Limits()
     ]
     absent = "no such queue, or it is empty; " if is_absent else ""
@@ -77,7 +77,7 @@ def _line(level: Level, text: str, data: Sequence[str] = ()) -> str:
 
 def _performance(check: Check, prefix: str = "") -> Iterator[str]:
     """The performance data of a queue, as `name=value;warn;critical;least`."""
-    for each in check.evaluations:
+    for each in check.by_measure.values():
         label = f"'{prefix}{each.measure}'" if prefix else each.measure
         if each.value is not None:
             unit = "s" if each.measure is Measure.AGE else ""
@@ -89,7 +89,7 @@ def _performance(check: Check, prefix: str = "") -> Iterator[str]:
 
 
 def _alerting(check: Check) -> list[Evaluation]:
-    return [each for each in check.evaluations if each.level is not Level.OK]
+    return [each for each in check.by_measure.values() if each.level is not Level.OK]
 
 
 def _count(number: float) -> str:

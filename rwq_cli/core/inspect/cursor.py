@@ -45,9 +45,6 @@ class _Cursor(Iterator[list[bytes]]):
         reply, self._first = self._first, None
         return self._queue.call(*command) if reply is None else reply
 
-    def _grow(self) -> None:
-        self.page_size = min(2 * self.page_size, self._page_max)
-
 
 class ListCursor(_Cursor):
     """Pages of a list, in order from one of its ends.
@@ -92,7 +89,7 @@ class ListCursor(_Cursor):
             if page:
                 self._queue.progress.advance(len(page))
                 self._anchors = (self._anchors + page)[-_ANCHORS:]
-                self._grow()
+                self.page_size = min(2 * self.page_size, self._page_max)
                 return page
         raise StopIteration
 
@@ -180,7 +177,7 @@ class ScheduledCursor(_Cursor):
                 reply = list(chain.from_iterable(reply))
             entries = list(zip(reply[::2], reply[1::2], strict=True))
             self._is_at_end = len(entries) < asked
-            self._grow()
+            self.page_size = min(2 * self.page_size, self._page_max)
             fresh = [each for each in entries if each[0] not in self._read]
             if fresh:
                 if self._score != fresh[-1][1]:

@@ -1,7 +1,5 @@
-"""The keys of a queue among all keys of a server; a walk over all of a queue.
-
-A command scans the keys once, and tells by a key's prefix what it is.
-"""
+"""The keys of a queue among all keys of a server, which a command scans once: a key's prefix tells
+what it is; and a walk over all of a queue."""
 
 import re
 from collections import Counter
@@ -10,12 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import (
-    ListCursor,
-    ScheduledCursor,
-    lengths_of,
-    read_first_pages,
-)
+from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of, read_first_pages
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.keys import (

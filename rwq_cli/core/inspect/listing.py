@@ -63,10 +63,8 @@ def items(
     _begin(queue, source, wanted)
     detail = detail_of(queue, data=data, bare=bare)
     # What selects is read in any case.
-    read = detail
-    if selection.needs_data:
-        read = Detail.DATA
-    elif selection.needs_details and detail is Detail.BARE:
+    read = Detail.DATA if selection.needs_data else detail
+    if selection.needs_details and read is Detail.BARE:
         read = Detail.IDLE_TIME
 
     def chosen() -> Iterator[Item]:

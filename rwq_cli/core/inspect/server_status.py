@@ -136,34 +136,28 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
         started_s = perf_counter()
         connection.call("PING")
         latencies.append(perf_counter() - started_s)
-    replication, user = connection.call_all(
-        [("INFO", "replication"), ("ACL", "WHOAMI")], return_errors=True
+    times = [("OBJECT", "IDLETIME", queue.keys.item(b"x"))] if queue is not None else []
+    replication, user, *idle = connection.call_all(
+        [("INFO", "replication"), ("ACL", "WHOAMI"), *times], return_errors=True
     )
     status = server_status(connection)
-    no_writes = None
+    no_writes = no_times = None
     if isinstance(replication, dict) and replication.get("slave_read_only"):
         place = f"{replication.get('master_host')}:{replication.get('master_port')}"
         no_writes = f"it is a read-only replica of {place}"
+    if any(isinstance(reply, PermissionDenied) for reply in idle):
+        no_times = "this user may not run OBJECT IDLETIME"
+    if "lfu" in (status.eviction or ""):
+        no_times = f"its maxmemory-policy is {status.eviction}"
     return ServerAccess(
         version=status.version,
         latency_ms=1000 * min(latencies),
         user=user.decode("utf-8", "backslashreplace") if isinstance(user, bytes) else None,
         no_writes_because=no_writes,
         has_no_touch=connection.set_no_touch(),
-        no_times_because=_no_times_because(status.eviction or "", queue),
+        no_times_because=no_times,
         denied=None if queue is None else _denied(queue),
     )
-
-
-def _no_times_because(eviction: str, queue: Queue | None) -> str | None:
-    if "lfu" in eviction:
-        return f"its maxmemory-policy is {eviction}"
-    if queue is None:
-        return None
-    (reply,) = queue.call_all([("OBJECT", "IDLETIME", queue.keys.item(b"x"))], return_errors=True)
-    if isinstance(reply, PermissionDenied):
-        return "this user may not run OBJECT IDLETIME"
-    return None
 
 
 def _denied(queue: Queue) -> dict[str, str] | None:

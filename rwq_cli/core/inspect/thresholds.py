@@ -69,12 +69,8 @@ class Check(NamedTuple):
     server_up_s: int | None = None
 
     @property
-    def evaluations(self) -> Iterable[Evaluation]:
-        return self.by_measure.values()
-
-    @property
     def level(self) -> Level:
-        return worst(each.level for each in self.evaluations)
+        return worst(each.level for each in self.by_measure.values())
 
 
 def check(
