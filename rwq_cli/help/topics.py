@@ -46,7 +46,15 @@ TOPICS = {
     "environment": "The environment variables that rwq reads",
     "recipes": "Ten tasks with the commands for them",
 }
-
+_ABOUT = {
+    "options": "They are accepted before the command's name or after it.",
+    "states": "Every command decides the state of an ID from what the server stores about it at "
+    "one instant. rwq show ID shows the state of one item; rwq stats counts the items in each "
+    "state.",
+    "exit-codes": "Each --help ends with what the codes mean for its command.",
+    "environment": "An option on the command line overrides a variable.",
+    "recipes": "The queue is named jobs. Each recipe can be pasted into a shell.",
+}
 
 # For the help and the reference.
 VARIABLES: Mapping[str, Mapping[str, str]] = {
@@ -188,40 +196,22 @@ def write_topic(topic: str, formatter: Any, options: Iterable[tuple[str, str]]) 
     def meanings(codes: Iterable[ExitCode]) -> list[tuple[str, str]]:
         return [(str(int(code)), code.meaning) for code in codes]
 
-    about: dict[str, tuple[str, Mapping[str, Iterable[tuple[str, str]]]]] = {
-        "options": (
-            "They are accepted before the command's name or after it.",
-            {"Options": options},
-        ),
-        "states": (
-            "Every command decides the state of an ID from what the server stores about it at one "
-            "instant. rwq show ID shows the state of one item; rwq stats counts the items in each "
-            "state.",
-            {
-                "States, in a queue named jobs": [
-                    (state, f"{each.meaning} On the server: {each.holds}. Next: {each.next}.")
-                    for state, each in STATES.items()
-                ]
-            },
-        ),
-        "exit-codes": (
-            "Each --help ends with what the codes mean for its command.",
-            {
-                "Exit codes": meanings(ExitStatus),
-                "Exit codes of rwq check, those of a monitoring plugin": meanings(MonitoringStatus),
-            },
-        ),
-        "environment": (
-            "An option on the command line overrides a variable.",
-            {heading: variables.items() for heading, variables in VARIABLES.items()},
-        ),
-        "recipes": ("The queue is named jobs. Each recipe can be pasted into a shell.", {}),
+    states = [
+        (state, f"{each.meaning} On the server: {each.holds}. Next: {each.next}.")
+        for state, each in STATES.items()
+    ]
+    of_check = "Exit codes of rwq check, those of a monitoring plugin"
+    tables: Mapping[str, Mapping[str, Iterable[tuple[str, str]]]] = {
+        "options": {"Options": options},
+        "states": {"States, in a queue named jobs": states},
+        "exit-codes": {"Exit codes": meanings(ExitStatus), of_check: meanings(MonitoringStatus)},
+        "environment": {heading: known.items() for heading, known in VARIABLES.items()},
+        "recipes": {},
     }
-    text, tables = about[topic]
     formatter.write_text(f"{TOPICS[topic]}.")
     formatter.write_paragraph()
-    formatter.write_text(text)
-    for heading, rows in tables.items():
+    formatter.write_text(_ABOUT[topic])
+    for heading, rows in tables[topic].items():
         with formatter.section(heading):
             formatter.write_dl([(term, text.replace("`", "")) for term, text in rows])
     for recipe in RECIPES if topic == "recipes" else ():
