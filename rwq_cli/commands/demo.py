@@ -14,6 +14,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.environment import raising_on_terminate
 from rwq_cli.local.server import throwaway
+from rwq_cli.output.console import styled
 
 
 class TourStep(NamedTuple):
@@ -59,7 +60,7 @@ def demo(settings: Settings) -> None:
         directory = server.directory / "demo"
         variables = _prepare(directory, settings, server.url)
         for step in _STEPS:
-            prompt = f"\x1b[1m$ {step.command}\x1b[0m" if is_bold else f"$ {step.command}"
+            prompt = styled(f"$ {step.command}", "bold") if is_bold else f"$ {step.command}"
             time.sleep(step.wait_s)
             environment.stdout.write(f"\n{step.text}\n{prompt}\n".encode())
             environment.stdout.flush()

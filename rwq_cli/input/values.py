@@ -52,7 +52,7 @@ def parse_time(text: str, now_ms: Callable[[], int]) -> int:
             whole, _, fraction = stripped[1:].partition(".")
             unix_ms = int(whole) * 1000 + int(fraction.ljust(3, "0")[:3])
         elif _DATED.fullmatch(stripped):
-            unix_ms = _unix_ms(datetime.fromisoformat(stripped))
+            unix_ms = round(1000 * datetime.fromisoformat(stripped).timestamp())
         elif _OF_DAY.fullmatch(stripped):
             unix_ms = _next(time.fromisoformat(stripped), now_ms())
         else:
@@ -77,12 +77,9 @@ def _next(of_day: time, now_ms: int) -> int:
         unix_ms
         for days in range(3)
         for fold in (0, 1)
-        if (unix_ms := _unix_ms((given + timedelta(days)).replace(fold=fold))) > now_ms
+        if (unix_ms := round(1000 * (given + timedelta(days)).replace(fold=fold).timestamp()))
+        > now_ms
     )
-
-
-def _unix_ms(given: datetime) -> int:
-    return round(given.timestamp() * 1000)
 
 
 def parse_regex(text: AnyStr, option: str) -> "re.Pattern[AnyStr]":

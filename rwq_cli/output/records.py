@@ -66,14 +66,7 @@ class Output:
         records, fields = self._arranged(records, fields, limit, offset)
         if options.by is not None:
             columns, plain_columns, wide, csv_also, id_batches = fields.columns(), (), (), (), None
-        count = 0
-
-        def counting() -> Iterator[Any]:
-            nonlocal count
-            for record in progress_until_first(records, options):
-                count += 1
-                yield record
-
+        records, count = progress_until_first(records, options), 0
         if output.is_table:
             from rwq_cli.output.tables import write_table
 
@@ -81,7 +74,8 @@ class Output:
             shown = _fields_of(wide if is_wide else columns, fields) or fields.columns()
             if fields.is_chosen:
                 shown = _ranked(fields.columns())
-            write_table(shown, counting(), options, keeps_all=fields.is_chosen, is_wide=is_wide)
+            is_chosen = fields.is_chosen
+            count = write_table(shown, records, options, keeps_all=is_chosen, is_wide=is_wide)
             sentence = empty if isinstance(empty, str) else empty() if not count else ""
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
@@ -92,8 +86,9 @@ class Output:
             if output is OutputFormat.IDS and id_batches is not None and not options.is_ordered:
                 count = self._write_ids(progress_until_first(id_batches, options))
             else:
-                for record in counting():
+                for record in records:
                     self.write(record)
+                    count += 1
             self._end()
         self._environment.stdout.flush()
         return count

@@ -35,16 +35,18 @@ def write_table(
     *,
     keeps_all: bool = False,
     is_wide: bool = False,
-) -> None:
+) -> int:
     """Draw a table in pieces; the header is drawn again only if other columns fit."""
     # With `keeps_all`, columns without values are shown, too; with `is_wide`, nothing is cut.
-    needed, headed = [cell_len(column.heading) for column in columns], None
+    console = open_console(options.environment, colour=options.colour)
+    needed, headed, count = [cell_len(column.heading) for column in columns], None, 0
     while rows := list(islice(records, _ROWS_MEASURED)):
+        count += len(rows)
         cells = _cells(columns, rows, needed)
         widths = dict(enumerate(needed))
         if not is_wide:
             shown = [at for at in widths if keeps_all or _has_values(columns[at], cells[at], rows)]
-            widths = fit(columns, needed, shown, options.environment.width)
+            widths = fit(columns, needed, shown, console.width)
         lines = _lines(columns, widths, rows, cells)
         for _ in range(0, len(rows), _ROWS_DRAWN):
             table = Table(
@@ -65,7 +67,8 @@ def write_table(
             for pieces in islice(lines, _ROWS_DRAWN):
                 table.add_row(*(Text(text, style or "") for text, style in pieces))
             total = sum(widths.values()) + _GUTTER * (len(widths) - 1)
-            print_stripped(open_console(options.environment, colour=options.colour), table, total)
+            print_stripped(console, table, total)
+    return count
 
 
 def _has_values(column: Field[T], texts: Sequence[str], rows: Sequence[T]) -> bool:

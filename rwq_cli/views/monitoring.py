@@ -92,16 +92,16 @@ def _alerting(check: Check) -> list[Evaluation]:
     return [each for each in check.by_measure.values() if each.level is not Level.OK]
 
 
-def _count(number: float) -> str:
-    return human.count(int(number))
-
-
 def _in_words(check: Check, each: Evaluation) -> str:
     """A measure with the limit that it exceeds; an age that a restart has cut short says so."""
-    show = human.duration if each.measure is Measure.AGE else _count
+    is_age = each.measure is Measure.AGE
+
+    def show(number: float) -> str:
+        return human.duration(number) if is_age else human.count(int(number))
+
     value = "unknown" if each.value is None else show(each.value)
-    text = f"oldest {value}" if each.measure is Measure.AGE else f"{value} {each.measure}"
-    if each.measure is Measure.AGE and check.server_up_s is not None:
+    text = f"oldest {value}" if is_age else f"{value} {each.measure}"
+    if is_age and check.server_up_s is not None:
         text = f"age>={each.value}s, server up {check.server_up_s}s"
     limit = each.limits.critical if each.level is Level.CRITICAL else each.limits.warn
     if limit is None or each.level not in (Level.WARNING, Level.CRITICAL):
