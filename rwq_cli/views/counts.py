@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rwq_cli.core.model import Counts
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import AGO, ID, SIZE, Field, Fields, field
+from rwq_cli.output.field import AGO, ID, SIZE, Field, Fields, attribute, field
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.records import Output
 from rwq_cli.output.sections import Row, Section
@@ -16,23 +16,32 @@ from rwq_cli.output.sections import Row, Section
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.activity import Rates
 
-# Columns are left out in the reverse of the order of the fields; the most urgent one is the last.
-_FIRST_RANK = 40
 NOT_COUNTED = "not counted"
 
 
-def shown(number: int | None, *, is_least: bool = False) -> str:
-    """A count for people: `-` for unknown, `>41,000` if there are more."""
-    return f"{'>' * is_least}{human.count(number)}"
+def count_field(
+    name: str,
+    path: str,
+    help: str = "a count",
+    rank: int = 0,
+    style: str | None = None,
+) -> Field[Any]:
+    """A count for people: `-` for unknown, `>41,000` if there are more; with a style above 0."""
+    count = attribute(path)
 
+    def is_least(record: Any) -> bool:
+        return record.is_least and name in ("abandoned", "running")
 
-def _shown(counts: Counts, name: str) -> str:
-    return shown(getattr(counts, name), is_least=name == "abandoned" and counts.is_least)
-
-
-def _style(counts: Counts, name: str) -> str | None:
-    is_broken = name in _BROKEN and (getattr(counts, name) or counts.is_least)
-    return "red" if is_broken else None
+    return field(
+        name,
+        count,
+        help,
+        format=lambda record: f"{'>' * is_least(record)}{human.count(count(record))}",
+        right=True,
+        style=lambda record: style if count(record) or is_least(record) else None,
+        rank=rank,
+        may_be_unknown=True,
+    )
 
 
 # Every count with its meaning, for monitoring, too; those of items first.
@@ -71,23 +80,17 @@ _MEASURES = (
 )
 
 
-def _count(place: int, name: str, help: str) -> Field[Counts]:
-    return field(
-        name,
-        name,
-        help,
-        format=lambda counts: _shown(counts, name),
-        right=True,
-        style=lambda counts: _style(counts, name),
-        rank=_FIRST_RANK + (1 if name == "abandoned" else -place),
-        may_be_unknown=True,
-    )
-
-
 COUNT_FIELDS: Fields[Counts] = Fields(
     "The counts of a queue",
     field("queue", "queue", "the queue's name", ID),
-    *(_count(place, *row) for place, row in enumerate({**ITEMS, **OTHERS}.items())),
+    *(
+        # On a narrow terminal the last one is left out first, and the most urgent one last.
+        count_field(
+            *(name, name, help, 50 if name == "abandoned" else rank),
+            "red" if name in _BROKEN else None,
+        )
+        for rank, (name, help) in zip(range(40, 0, -1), {**ITEMS, **OTHERS}.items(), strict=False)
+    ),
     *(
         field(name, name.replace("_seconds", "_s"), help, kind, title, rank, may_be_unknown=True)
         for rank, (name, help, kind, title) in zip(range(23, 0, -1), _MEASURES, strict=False)
@@ -213,18 +216,16 @@ _RARE = ("returned", "returns", "results")
 
 
 def count_sections(counts: Counts) -> list[Section]:
-    rows: list[Row] = []
-    unknown: list[str] = []
-    for name in (*_ROWS, *_RARE):
-        label = name.replace("_", " ")
-        if getattr(counts, name) is None:
-            unknown.append(label)
-        elif getattr(counts, name) or name in _ROWS:
-            # What is due is a part of what is delayed.
-            due = f" ({human.count(counts.due)} due)" if name == "delayed" and counts.due else ""
-            rows.append((label, _shown(counts, name) + due, _style(counts, name)))
-        if name == "waiting" and counts.leased is None:
-            rows.append(("processing", _shown(counts, "processing"), None))
+    names = [name for name in (*_ROWS, *_RARE) if name in _ROWS or getattr(counts, name) != 0]
+    unknown = [name.replace("_", " ") for name in names if getattr(counts, name) is None]
+    if counts.leased is None:
+        names.insert(1, "processing")
+    # What is due is a part of what is delayed.
+    due = f" ({human.count(counts.due)} due)" if counts.due else ""
+    rows = [
+        (label, number + due * (label == "delayed"), style)
+        for label, number, style in COUNT_FIELDS.rows(counts, *names)
+    ]
     if unknown:
         how = "" if counts.leased is None else " (--deep counts them)"
         rows.append((NOT_COUNTED, ", ".join(unknown) + how, "dim"))

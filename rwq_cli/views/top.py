@@ -9,9 +9,9 @@ from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.field import DURATION, Cut, Field, Fields, attribute, field
+from rwq_cli.output.field import DURATION, Cut, Field, Fields, field
 from rwq_cli.output.sections import Piece
-from rwq_cli.views.counts import NOT_COUNTED, RATE_FIELDS, count_sections, shown
+from rwq_cli.views.counts import NOT_COUNTED, RATE_FIELDS, count_field, count_sections
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _HISTORY_CELLS = 20
@@ -30,23 +30,6 @@ def sparkline(values: Sequence[int]) -> str:
     ).rjust(_HISTORY_CELLS)
 
 
-def _number(title: str, path: str, rank: int, style: str | None = None) -> Field[QueueRow]:
-    name, value = title.lower(), attribute(path)
-
-    def is_least(row: QueueRow) -> bool:
-        return row.is_least and name in ("running", "abandoned")
-
-    return Field(
-        name,
-        value,
-        "a count",
-        format=lambda row: shown(value(row), is_least=is_least(row)),
-        right=True,
-        style=lambda row: style if value(row) or is_least(row) else None,
-        rank=rank,
-    )
-
-
 _HISTORY = {"format": lambda row: sparkline(row.history), "style": lambda _row: "cyan"}
 _IN, _LEFT, _EMPTY_IN = (
     each.within(attrgetter("rates"))._replace(rank=rank)
@@ -55,11 +38,11 @@ _IN, _LEFT, _EMPTY_IN = (
 
 QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
     field("queue", "queue", "its name", cut=Cut.MIDDLE),
-    _number("WAITING", "sample.waiting", 12),
-    _number("RUNNING", "running", 10),
-    _number("ABANDONED", "abandoned", 13, "red"),
-    _number("DELAYED", "sample.delayed", 4),
-    _number("BURIED", "sample.buried", 9, "yellow"),
+    count_field("waiting", "sample.waiting", rank=12),
+    count_field("running", "running", rank=10),
+    count_field("abandoned", "abandoned", rank=13, style="red"),
+    count_field("delayed", "sample.delayed", rank=4),
+    count_field("buried", "sample.buried", rank=9, style="yellow"),
     _IN,
     _LEFT,
     field("next_age_seconds", "next_age_s", "of the next item", DURATION, "NEXT AGE", 7),
