@@ -16,7 +16,7 @@ from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.model import Item
 from rwq_cli.output import human
 from rwq_cli.output.records import Output
-from rwq_cli.views.items import ITEM_FIELDS, Columns, columns_for, plain_order, wide, with_returns
+from rwq_cli.views.items import ITEM_FIELDS, WIDE, Columns, columns_for, plain_order, with_returns
 
 if TYPE_CHECKING:
     from rwq_cli.cli.options import Duration
@@ -45,7 +45,7 @@ def write_items(
         ITEM_FIELDS.plus(*at),
         with_returns(columns),
         plain_columns=(*plain_order(columns), *at),
-        wide=(*wide(columns), *at),
+        wide=(*WIDE, *at),
         csv_also=at,
         **options,
     )

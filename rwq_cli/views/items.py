@@ -131,7 +131,7 @@ _LISTINGS = {
 }
 # Any other listing. For a delayed item, TIME LEFT is the time until it is due.
 _MIXED = (*_OF_LEASE, *_EXTRAS)
-_WIDE = (
+WIDE = (
     *("queue", "position", "id", "state", "lease_holder", "lease_ttl_ms", "due_ms", "buried_ms"),
     *("reason", "returns", "idle_seconds", "bytes", "preview"),
 )
@@ -177,8 +177,3 @@ def with_returns(columns: Columns) -> Columns:
     extras = (*_EXTRAS, "data")
     at = next((at for at, column in enumerate(columns) if column.name in extras), len(columns))
     return [*columns[:at], ITEM_FIELDS["returns"], *columns[at:]]
-
-
-def wide(columns: Columns) -> Columns:
-    own = {column.flat_name: column for column in columns}
-    return [own.get(name, ITEM_FIELDS[name]) for name in _WIDE]
