@@ -125,10 +125,13 @@ def option(
     min: int | None = None,
 ) -> Any:
     """An option for Typer; `usage` is its names and its metavar, as in `-n, --limit N`."""
-    # `min` is for a whole number, and `offer` is what a Tab offers for its value.
+    # `min` is for a whole number, and `offer` is what a Tab offers for its value. `DUR` stands for
+    # a duration, unless a parser says more.
     names, metavar = _names_and_metavar(usage)
     if min is not None:
         parser = _whole_number(names[0], min)
+    elif metavar == "DUR" and parser is None:
+        parser = Duration
     return typer.Option(*names, metavar=metavar, parser=parser, help=help, autocompletion=offer)
 
 
@@ -221,7 +224,6 @@ GraceOption = Annotated[
         "--grace DUR",
         "How long an item must look broken before it is repaired: longer than any worker takes "
         "between pop and lease.",
-        Duration,
     ),
 ]
 NULL_IDS = "End each ID of -o ids with NUL, and do not escape it."

@@ -84,7 +84,7 @@ def add(
     ] = None,
     unique: Annotated[bool, option("--unique", "Skip the check for duplicates.")] = False,
     delay_s: Annotated[
-        Duration | None, option("--delay DUR", "Delay them; a JSON line's delay wins.", Duration)
+        Duration | None, option("--delay DUR", "Delay them; a JSON line's delay wins.")
     ] = None,
     at: Annotated[
         str | None,
@@ -93,7 +93,7 @@ def add(
     strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
     reconnect_s: Annotated[
         Duration | None,
-        option("--reconnect DUR", "Go on after a lost server; needs IDs, for the check.", Duration),
+        option("--reconnect DUR", "Go on after a lost server; needs IDs, for the check."),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:

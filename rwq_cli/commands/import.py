@@ -58,9 +58,7 @@ def import_(
         option("--on-conflict", "For an ID with other data; results stay, except with replace."),
     ] = OnConflict.FAIL,
     strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False,
-    yes: Annotated[
-        bool, option("--yes", f"Do not ask before --on-conflict replace. {YES_FOR}")
-    ] = False,
+    yes: Annotated[bool, option("--yes", f"Do not ask before replacing. {YES_FOR}")] = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     # Before stdin is read.

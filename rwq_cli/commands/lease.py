@@ -89,9 +89,7 @@ def lease(
         option("--id ID", "This item, wherever it waits; repeatable.", parse_id, offer=offer_ids()),
     ] = None,
     wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False,
-    timeout_s: Annotated[
-        Duration | None, option("--timeout DUR", "Wait, but at most this long.", Duration)
-    ] = None,
+    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait so long at most.")] = None,
     fair: Annotated[bool, option("--fair", "Try several queues in random order.")] = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:

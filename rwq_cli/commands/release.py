@@ -38,9 +38,7 @@ def release(
     _: Settings,
     choice: Choice,
     front: Annotated[bool, option("--front", "Return them to the front, in this order.")] = False,
-    delay_s: Annotated[
-        Duration | None, option("--delay DUR", "Return them after this delay; 0 is now.", Duration)
-    ] = None,
+    delay_s: Annotated[Duration | None, option("--delay DUR", "Return them later; 0: now.")] = None,
     force: ForceOption = False,
 ) -> ExitStatus:
     if choice.mine and force:

@@ -87,9 +87,7 @@ def result(
     settings: Settings,
     item_id: Annotated[bytes, argument("ID", "The item's ID.", parse_id, offer=offer_ids())],
     wait: Annotated[bool, option("--wait", "Wait while it exists; promotes due items.")] = False,
-    timeout_s: Annotated[
-        Duration | None, option("--timeout DUR", "Wait, but at most this long.", Duration)
-    ] = None,
+    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait so long at most.")] = None,
 ) -> ExitStatus:
     if item_id == b"-":
         raise InvalidArgument(

@@ -39,9 +39,7 @@ def show(
         list[str] | None, argument("ID...", "IDs, or - for those on stdin.", offer=offer_ids())
     ] = None,
     data: Annotated[bool, option("--data", "Show whole payloads.")] = False,
-    eta_s: Annotated[
-        Duration | None, option("--eta DUR", "Watch this long, to estimate their turn.", Duration)
-    ] = None,
+    eta_s: Annotated[Duration | None, option("--eta DUR", "Watch to estimate their turn.")] = None,
 ) -> ExitStatus:
     given = ids or []
     chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)

@@ -142,9 +142,7 @@ def undo(
     anywhere: Annotated[bool, option("--anywhere", "Also for the file of another server.")] = False,
     list_: Annotated[bool, option("--list", "List the files; -q, -u and -c choose some.")] = False,
     prune: Annotated[bool, option("--prune", "Delete those that --older-than chooses.")] = False,
-    older_than_s: Annotated[
-        Duration | None, option("--older-than DUR", "Only files at least this old.", Duration)
-    ] = None,
+    older_than_s: Annotated[Duration | None, option("--older-than DUR", "Only older ones.")] = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:

@@ -61,9 +61,7 @@ def wait(
         list[bytes] | None,
         option("--id ID", "Until this item is gone; repeatable.", parse_id, offer=offer_ids()),
     ] = None,
-    timeout_s: Annotated[
-        Duration | None, option("--timeout DUR", "Give up after this long.", Duration)
-    ] = None,
+    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Give up after so long.")] = None,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
     if until_empty + (below is not None) + bool(ids) > 1:

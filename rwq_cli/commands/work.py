@@ -72,25 +72,22 @@ def work(
         typer.Argument(metavar="COMMAND...", help="The command and its arguments.", hidden=True),
     ] = None,
     jobs: Annotated[
-        int, option("-j, --jobs N", "Run so many at once; 0 is one per core.", min=0)
+        int, option("-j, --jobs N", "Run so many at once; 0: one per core.", min=0)
     ] = 1,
     lease_s: LeaseForOption = DEFAULT_LEASE,
     fair: Annotated[bool, option("--fair", "Take from several queues in random order.")] = False,
     max_time_s: Annotated[
-        Duration | None,
-        option("--max-time DUR", "End a command that runs longer, as a failure.", Duration),
+        Duration | None, option("--max-time DUR", "End a command that runs longer, as a failure.")
     ] = None,
     kill_after_s: Annotated[
-        Duration, option("--kill-after DUR", "Send SIGKILL this long after SIGTERM.", Duration)
+        Duration, option("--kill-after DUR", "Send SIGKILL this long after SIGTERM.")
     ] = KILL_AFTER,
     retries: Annotated[
-        int, option("--retries N", "Retry a failed item this many times.", min=0)
+        int, option("--retries N", "Retry a failed item so often.", min=0)
     ] = RETRIES,
-    backoff_s: Annotated[
-        Duration, option("--backoff DUR", "The first retry's delay; doubles.", Duration)
-    ] = BACKOFF,
+    backoff_s: Annotated[Duration, option("--backoff DUR", "The first delay; doubles.")] = BACKOFF,
     backoff_max_s: Annotated[
-        Duration, option("--backoff-max DUR", "The longest delay of a retry.", Duration)
+        Duration, option("--backoff-max DUR", "The longest delay.")
     ] = BACKOFF_MAX,
     on_fail: Annotated[
         OnFail, option("--on-fail HOW", "At last bury, release, reject or stop.")
@@ -111,34 +108,22 @@ def work(
     result_ttl_s: Annotated[
         Duration, option("--result-ttl DUR", "Keep the result for this long.", result_duration)
     ] = RESULT_TTL,
-    drain: Annotated[
-        bool, option("--drain", "End when nothing is left to lease or to retry.")
-    ] = False,
+    drain: Annotated[bool, option("--drain", "End when none is left to lease or retry.")] = False,
     max_items: Annotated[int | None, option("--max N", "End after N items.", min=1)] = None,
     max_failures: Annotated[
         int | None, option("--max-failures N", "End after N failures.", min=1)
     ] = None,
-    idle_s: Annotated[
-        Duration | None, option("--idle DUR", "End after so long without anything to do.", Duration)
-    ] = None,
+    idle_s: Annotated[Duration | None, option("--idle DUR", "End when idle so long.")] = None,
     grace_s: Annotated[
         Duration | None,
-        option("--grace DUR", "When stopped, end commands after this.  [default: never]", Duration),
+        option("--grace DUR", "When stopped, end commands after this.  [default: never]"),
     ] = None,
-    reconnect_s: Annotated[
-        Duration, option("--reconnect DUR", "How long to try to reconnect.", Duration)
-    ] = RECONNECT,
-    clean_s: Annotated[
-        Duration | None, option("--clean DUR", "Do a light clean this often.", Duration)
-    ] = None,
-    joblog: Annotated[
-        str | None, option("--joblog FILE", "Append a tab-separated line for each item.")
-    ] = None,
+    reconnect_s: Annotated[Duration, option("--reconnect DUR", "Reconnect so long.")] = RECONNECT,
+    clean_s: Annotated[Duration | None, option("--clean DUR", "Do a light clean so often.")] = None,
+    joblog: Annotated[str | None, option("--joblog FILE", "Append a TSV line an item.")] = None,
     notify: NotifyOption = False,
     listen: ListenOption = None,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Show the next item and its command; lease nothing.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Show the next item and its command.")] = False,
 ) -> ExitStatus:
     words = [os.fsencode(word) for word in command or ()]
     if task_dir is None:
