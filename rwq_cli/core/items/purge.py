@@ -4,18 +4,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, BLOCK_IDS, Acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import (
-    ListCursor,
-    ScheduledCursor,
-    lengths_of,
-    read_first_pages,
-)
+from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of, read_first_pages
 from rwq_cli.core.inspect.keyspace import ids_of, nested_names, unlisted_owners
 from rwq_cli.core.inspect.lookup import Places, places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
@@ -66,39 +60,31 @@ def purge(
 def count_items(queue: Queue) -> int:
     """Count the items in any state. SCAN may return a key twice, so each ID is kept in memory."""
     queue.progress.begin("counting the items")
-    return len(_own_keys(queue).items)
+    items, *_ = _own_ids(queue)
+    return len(items)
 
 
-class _Keys(NamedTuple):
-    """The IDs of a queue's items, leases and results, and the keys of its marks."""
-
-    items: _Ids
-    leases: _Ids
-    results: _Ids
-    marks: _Ids
-
-
-def _own_keys(queue: Queue) -> _Keys:
-    """Scan all keys once; `InvalidArgument` if another queue's keys are among them."""
-    keys, found = queue.keys, _Keys({}, {}, {}, {})
+def _own_ids(queue: Queue) -> tuple[_Ids, _Ids, _Ids, _Ids]:
+    """Scan all keys once for the IDs of items, leases, results and marks; `InvalidArgument` if keys
+    of another queue are among them."""
+    keys, items, leases, results, marks = queue.keys, _Ids(), _Ids(), _Ids(), _Ids()
+    both = dict.fromkeys(keys.id_prefixes, leases)
+    found = both | {keys.item_prefix: items, keys.result_prefix: results, keys.undo_prefix: marks}
     suspects: list[bytes] = []
-    prefixes = *keys.id_prefixes, keys.result_prefix, keys.undo_prefix
     for page in queue.connection.scan_keys(keys.pattern):
-        ids = ids_of(page, keys.item_prefix)
-        queue.progress.advance(len(ids))
-        found.items.update(dict.fromkeys(ids))
-        found.leases.update(dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix)))
-        found.results.update(dict.fromkeys(ids_of(page, keys.result_prefix)))
-        found.marks.update((key, None) for key in page if key.startswith(keys.undo_prefix))
-        members = (key for key in page if key.startswith(prefixes))
-        suspects += (key for key in members if key.endswith(PER_QUEUE_SUFFIXES))
-    if nested := nested_names(queue, suspects) or unlisted_owners(queue, found.items):
+        before = len(items)
+        for prefix, ids in found.items():
+            ids.update(dict.fromkeys(ids_of(page, prefix)))
+        queue.progress.advance(len(items) - before)
+        members = (key for key in page if key.endswith(PER_QUEUE_SUFFIXES))
+        suspects += (key for key in members if key.startswith(tuple(found)))
+    if nested := nested_names(queue, suspects) or unlisted_owners(queue, items):
         own, other = (each.decode("utf-8", "backslashreplace") for each in (queue.name, nested[0]))
         raise InvalidArgument(
             f"keys of the queue {other} look like items of {own}",
             f"purge {other} first; or if they are items of {own} in no list, clean it first",
         )
-    return found
+    return items, leases, results, marks
 
 
 def _purged(
@@ -106,14 +92,15 @@ def _purged(
 ) -> Iterator[OutcomeBatch]:
     queue.connection.set_no_touch()
     queue.progress.begin("reading the keys")
-    # Without those of the items that were removed, later.
-    own = _own_keys(queue)
-    # What was, or would be, removed; and what stays, perhaps in several structures.
+    # Of the items, those that are left.
+    items, leases, results, marks = _own_ids(queue)
+    # What would be removed, in a dry run; and what stays, perhaps in several structures.
     gone: set[bytes] = set()
     wrong: set[bytes] = set()
+    kept = None if dry_run else journal
     act = by_script(queue, "complete", REMOVE_ARGS, dry_run=dry_run)
-    if journal is not None and not dry_run:
-        act = saving(queue, journal, act)
+    if kept is not None:
+        act = saving(queue, kept, act)
 
     def in_no_list(ids: Iterable[bytes]) -> list[bytes]:
         wanted = {item_id: None for item_id in ids if item_id not in wrong}
@@ -124,9 +111,26 @@ def _purged(
         for ids, seen in _walk(queue):
             yield from in_rounds(queue, act, ids, "removing", seen=seen)
         queue.progress.begin("looking for items in no list")
-        if left := in_no_list(own.items):
+        if left := in_no_list(items):
             queue.clock.sleep(grace_s)
             yield from act(unlisted(in_no_list(left)), False)
+
+    def remove_results() -> None:
+        """Delete the results of items that are gone; keys that are not results stay."""
+        queue.progress.begin("removing results")
+        for batch in read_result_keys(queue, results, data=True):
+            purged.others += sum(not each.result and each.kind != KIND_NONE for each in batch)
+            found = [
+                each.result
+                for each in batch
+                if each.result and (not each.has_item or each.item_id in gone)
+            ]
+            if kept is not None and found:
+                kept.write(found)
+            if not dry_run:
+                delete_results(queue, found)
+            purged.results += len(found)
+            queue.progress.advance(len(found))
 
     lists = queue.keys.main, queue.keys.processing
     queue.progress.begin("reading the lists", lengths_of(queue, *lists))
@@ -139,15 +143,18 @@ def _purged(
             wrong.update(batch.ids_with(Status.WRONG_TYPE))
             gone.update(removed if dry_run else ())
             for item_id in removed:
-                own.items.pop(item_id, None)
-                own.leases.pop(item_id, None)
+                items.pop(item_id, None)
+                leases.pop(item_id, None)
             if len(batch):
                 acknowledged.add(len(removed))
                 queue.progress.advance(len(batch))
                 yield batch
-        _remove_results(queue, None if dry_run else journal, own.results, gone, purged, dry_run)
+        try:
+            remove_results()
+        except PermissionDenied:
+            purged.is_denied = True
         if not dry_run:
-            _remove_leftovers(queue, own)
+            _remove_leftovers(queue, leases, marks)
 
 
 def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
@@ -178,43 +185,15 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
         yield list(ids), Seen(Places(*found), lengths, int(seconds) * 1000)
 
 
-def _remove_results(
-    queue: Queue,
-    journal: Journal | None,
-    ids: Iterable[bytes],
-    gone: set[bytes],
-    purged: PurgedResults,
-    dry_run: bool,
-) -> None:
-    """Delete the results of items that are gone; keys that are not results stay."""
-    queue.progress.begin("removing results")
-    try:
-        for batch in read_result_keys(queue, ids, data=True):
-            purged.others += sum(not each.result and each.kind != KIND_NONE for each in batch)
-            results = [
-                each.result
-                for each in batch
-                if each.result and (not each.has_item or each.item_id in gone)
-            ]
-            if journal is not None and results:
-                journal.write(results)
-            if not dry_run:
-                delete_results(queue, results)
-            purged.results += len(results)
-            queue.progress.advance(len(results))
-    except PermissionDenied:
-        purged.is_denied = True
-
-
-def _remove_leftovers(queue: Queue, own: _Keys) -> None:
+def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:
     """Delete the remaining keys that belong to no item."""
     keys, script = queue.keys, "delete_stray_leases"
-    batches = in_batches(list(own.leases), items_max=BATCH_WRITES)
+    batches = in_batches(leases, items_max=BATCH_WRITES)
     calls = ((ids, script_words(script, ids, endless_only=False)) for ids in batches)
     deque(queue.run_each(script, calls), maxlen=0)
-    for marks in in_batches(list(own.marks)):
-        types = queue.call_all([("TYPE", key) for key in marks])
-        ours = [key for key, kind in zip(marks, types, strict=True) if kind == b"string"]
+    for batch in in_batches(map(keys.undo, marks)):
+        types = queue.call_all([("TYPE", key) for key in batch])
+        ours = [key for key, kind in zip(batch, types, strict=True) if kind == b"string"]
         queue.call_all([("DEL", key) for key in ours])
     structures = (keys.delayed, keys.buried, keys.returns, keys.cleaning)
     if not any(queue.call_all([("EXISTS", key) for key in structures])):

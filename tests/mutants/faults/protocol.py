@@ -296,7 +296,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "purge-of-nested-queues",
         "purge of jobs deletes the keys of the queue jobs:item:x.",
         f"{_CORE}/items/purge.py",
-        "if nested := nested_names(queue, suspects) or unlisted_owners(queue, found.items):",
+        "if nested := nested_names(queue, suspects) or unlisted_owners(queue, items):",
         "if nested := ():",
     ),
     # States.
