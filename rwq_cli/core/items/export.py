@@ -1,6 +1,6 @@
 """Exporting a queue, item by item: `lua/ops/snapshot.lua`, and `results.lua` for results."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from rwq_cli.core.batches import BATCH_PLACES, in_batches
 from rwq_cli.core.handle import Queue
@@ -40,16 +40,15 @@ class Export:
         """
         queue, keys = self._queue, self._queue.keys
         queue.progress.begin("exporting", lengths_of(queue, keys.main, keys.processing))
-        yield from self._listed(None)
+        for letter, key in (("M", keys.main), ("P", keys.processing)):
+            yield from self._snapshots(self._pages(letter, ListCursor(queue, key)))
         for name in ("delayed", "buried"):
             for page in ScheduledCursor(queue, name):
-                yield from self._unlisted(page)
+                yield from self._snapshots(unlisted(self._fresh(page, takes=True)))
         queue.progress.begin("looking for items in no list")
         left, leased = self._walk_keys()
-        if left:
-            # Few, unless the queue is broken.
-            yield from self._listed(left)
-            yield from self._unlisted(left)
+        # Few, unless the queue is broken.
+        yield from read_items(queue, self._fresh(left, takes=True), self.skipped)
         if self._chosen is None:
             for facts in probe(queue, self._fresh(leased)):
                 self.skipped.stray_leases += facts.state is State.STRAY_LEASE
@@ -62,7 +61,7 @@ class Export:
             self.results_read += len(batch)
             yield batch
 
-    def _walk_keys(self) -> tuple[frozenset[bytes], dict[bytes, None]]:
+    def _walk_keys(self) -> tuple[Iterable[bytes], dict[bytes, None]]:
         """The wanted IDs of items and of leases that were not exported yet."""
         queue, keys = self._queue, self._queue.keys
         left: set[bytes] = set()
@@ -73,8 +72,7 @@ class Export:
                 found = self._fresh(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
                 leased.update((i, None) for i in found if not may_be_in_nested_queue(i))
         nested = nested_names(queue, map(keys.item, left))
-        own = (i for i in left if not (nested and is_key_of(keys.item(i), nested)))
-        return frozenset(own), leased
+        return (i for i in left if not (nested and is_key_of(keys.item(i), nested))), leased
 
     def _fresh(self, ids: Iterable[bytes], *, takes: bool = False) -> list[bytes]:
         """Those of the IDs that are wanted and were not taken yet."""
@@ -88,25 +86,11 @@ class Export:
             done.update(fresh)
         return fresh
 
-    def _listed(self, wanted: Collection[bytes] | None) -> Iterator[list[ItemSnapshot]]:
-        """The items in the two lists; only the wanted ones, if given."""
-        keys = self._queue.keys
-        for letter, key in (("M", keys.main), ("P", keys.processing)):
-            yield from self._snapshots(self._pages(letter, key, wanted))
-
-    def _pages(
-        self, letter: str, key: bytes, wanted: Collection[bytes] | None
-    ) -> Iterator[Located]:
-        cursor = ListCursor(self._queue, key)
+    def _pages(self, letter: str, cursor: ListCursor) -> Iterator[Located]:
         for page in cursor:
             places = {entry: f"{letter}{at}" for at, entry in enumerate(page, cursor.offset)}
-            some = page if wanted is None else filter(wanted.__contains__, page)
-            ids = self._fresh(some, takes=True)
-            for batch in in_batches(ids, items_max=BATCH_PLACES):
+            for batch in in_batches(self._fresh(page, takes=True), items_max=BATCH_PLACES):
                 yield Located(batch, "places", [places[item_id] for item_id in batch], 0)
-
-    def _unlisted(self, ids: Iterable[bytes]) -> Iterator[list[ItemSnapshot]]:
-        yield from self._snapshots(unlisted(self._fresh(ids, takes=True)))
 
     def _snapshots(self, calls: Iterable[Located]) -> Iterator[list[ItemSnapshot]]:
         for _, items in read_snapshots(self._queue, calls, self.skipped):
