@@ -8,7 +8,7 @@ written to a journal before.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import (
     BATCH_BYTES,
@@ -47,9 +47,22 @@ Args = Mapping[str, object] | Callable[[Sequence[bytes]], Mapping[str, object]]
 
 
 def by_script(
-    queue: Queue, script: str, args: Args, expected: Expected = ANY, *, dry_run: bool = False
+    queue: Queue,
+    script: str,
+    args: Args,
+    expected: Expected = ANY,
+    journal: "Journal | None" = None,
+    *,
+    dry_run: bool = False,
+    **saves: Any,
 ) -> Act:
-    """What acts by a script, which is told whether this is the first look if it takes that."""
+    """What acts by a script, which is told whether this is the first look if it takes that.
+
+    With a journal, the items are read and written to it first: see `saving`, also for `saves`.
+    """
+    if journal is not None and not dry_run:
+        act = by_script(queue, script, args, once_read(queue, expected))
+        return saving(queue, journal, act, expected, **saves)
     if dry_run:
         # Before the lists are read.
         queue.connection.set_no_touch()
@@ -61,11 +74,11 @@ def by_script(
             named["is_first_look"] = is_first_look
         return script_words(script, known.id_args(call.ids), **named)
 
-    def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
+    def each_call(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
         each = ((call.ids, words(call, is_first_look)) for call in calls if call.ids)
         return queue.act_each(script, each, dry_run=dry_run)
 
-    return act
+    return each_call
 
 
 def run(

@@ -1,13 +1,13 @@
 """Completing and removing items: `lua/ops/complete.lua`."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, BATCH_WRITES, Flush
 from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import ResultStatus
-from rwq_cli.core.items.bulk import Act, Journal, by_script, once_read, run, saving
+from rwq_cli.core.items.bulk import Journal, by_script, run
 from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.probe import End, ItemSnapshot, Place
@@ -66,7 +66,8 @@ def complete(
     """
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else owner
     args = completing_args(result_options, owners)
-    act = _ending(queue, args, expected, journal, as_waiting, dry_run=dry_run)
+    both = expected, journal
+    act = by_script(queue, "complete", args, *both, dry_run=dry_run, as_saved=as_waiting)
     items_max = BATCH_PLACES
     if result_options is not None:
         items_max = BATCH_BYTES // max(1, len(result_options.result or b""))
@@ -88,23 +89,8 @@ def remove(
     `CHANGED`, like those that do not meet the conditions of `expected` any more. A few are removed
     in their order; of many, those in the lists come first.
     """
-    act = _ending(queue, REMOVE_ARGS, expected, journal, lambda item: item, dry_run=dry_run)
+    act = by_script(queue, "complete", REMOVE_ARGS, expected, journal, dry_run=dry_run)
     return Outcomes(run(queue, act, ids, "removing"))
-
-
-def _ending(
-    queue: Queue,
-    args: dict[str, Any],
-    expected: Expected,
-    journal: Journal | None,
-    as_saved: Callable[[ItemSnapshot], ItemSnapshot],
-    *,
-    dry_run: bool,
-) -> Act:
-    if journal is None or dry_run:
-        return by_script(queue, "complete", args, expected, dry_run=dry_run)
-    act = by_script(queue, "complete", args, once_read(queue, expected))
-    return saving(queue, journal, act, expected, as_saved=as_saved)
 
 
 def as_waiting(item: ItemSnapshot) -> ItemSnapshot:

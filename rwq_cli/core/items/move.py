@@ -110,18 +110,17 @@ def _moved(
     is_near = queue.connection.root is to.connection.root and (
         not queue.connection.is_cluster or hash_tag(queue.name) == hash_tag(to.name)
     )
-    expected = once_read(queue, expected)
     finished: set[bytes] = set()
     if is_near:
-        args = moving_args(to.name, force, *undoes)
-        act = by_script(queue, "move", args, expected, dry_run=dry_run)
+        args, how = moving_args(to.name, force, *undoes), {"keeps_leased": not force}
+        act = by_script(queue, "move", args, expected, journal, dry_run=dry_run, **how)
     else:
-        act = transfer = Transfer(queue, to, force, expected, dry_run)
+        act = transfer = Transfer(queue, to, force, once_read(queue, expected), dry_run)
         for batch in transfer.finish():
             finished.update(batch.ids)
             yield batch
-    if not dry_run and (journal is not None or not is_near):
-        act = saving(queue, journal, act, expected, keeps_leased=not force)
+        if not dry_run:
+            act = saving(queue, journal, act, expected, keeps_leased=not force)
     left = (i for i in ids if i not in finished) if finished else ids
     grace = None if force else grace_s
     yield from run(queue, act, left, "moving", expected, items_max=_MOVE_ITEMS, grace_s=grace)

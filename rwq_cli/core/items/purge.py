@@ -13,7 +13,7 @@ from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of,
 from rwq_cli.core.inspect.keyspace import ids_of, nested_names, unlisted_owners
 from rwq_cli.core.inspect.lookup import Places, places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
-from rwq_cli.core.items.bulk import Journal, Seen, by_script, in_rounds, saving, unlisted
+from rwq_cli.core.items.bulk import Journal, Seen, by_script, in_rounds, unlisted
 from rwq_cli.core.items.complete import REMOVE_ARGS
 from rwq_cli.core.items.repairs import prune
 from rwq_cli.core.items.results import delete_results
@@ -98,9 +98,7 @@ def _purged(
     gone: set[bytes] = set()
     wrong: set[bytes] = set()
     kept = None if dry_run else journal
-    act = by_script(queue, "complete", REMOVE_ARGS, dry_run=dry_run)
-    if kept is not None:
-        act = saving(queue, kept, act)
+    act = by_script(queue, "complete", REMOVE_ARGS, journal=journal, dry_run=dry_run)
 
     def in_no_list(ids: Iterable[bytes]) -> list[bytes]:
         wanted = {item_id: None for item_id in ids if item_id not in wrong}
