@@ -152,10 +152,8 @@ def script_words(name: str, rest: Iterable[object] = (), **args: object) -> list
 
 def _word(value: object) -> bytes | str:
     # Text, so that whoever sends it need not look at each word.
-    if isinstance(value, (bytes, str)):
-        return value
-    if value is None:
-        return b""
+    if value is None or isinstance(value, (bytes, str)):
+        return value or b""
     return str(int(value) if isinstance(value, bool) else value)
 
 

@@ -19,8 +19,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "removal-of-unsaved-data",
         "rm deletes data that were replaced since they were written to the undo file.",
         f"{_LIB}/expected.lua",
-        "return data ~= '' and fingerprint(id) ~= data",
-        "return false",
+        "or data ~= '' and fingerprint(id) ~= data",
+        "",
     ),
     Fault(
         "move-over-another-item",
@@ -41,15 +41,15 @@ PROTOCOL: tuple[Fault, ...] = (
         "chosen-items-unchecked",
         "A verb acts on an item that is not in the chosen state any more.",
         f"{_LIB}/expected.lua",
-        "if expected_states and not is_in_expected_state(facts, now_ms) then",
-        "if false then",
+        "return expected_states and not is_in_expected_state(facts, now_ms)\n    or ",
+        "return ",
     ),
     Fault(
         "chosen-holder-unchecked",
         "rm --holder removes an item that another session has leased since it was chosen.",
         f"{_LIB}/expected.lua",
-        "if expected_marks[id] and mark_of(id, facts) ~= expected_marks[id] then",
-        "if false then",
+        "or mark and mark_of(id, facts) ~= mark\n",
+        "",
     ),
     # Guarantee 3: no half steps.
     Fault(

@@ -47,18 +47,12 @@ end
 -- Whether a located item with data no longer meets the conditions. The idle time is read first, because reading the
 -- data may reset it.
 local function is_changed(id, facts, now_ms)
-  if expected_states and not is_in_expected_state(facts, now_ms) then
-    return true
-  end
   local idle = idle_min and redis.pcall('OBJECT', 'IDLETIME', item_prefix .. id)
-  if type(idle) == 'number' and idle < idle_min then
-    return true
-  end
-  if expected_marks[id] and mark_of(id, facts) ~= expected_marks[id] then
-    return true
-  end
-  local data = expected_data[id] or ''
-  return data ~= '' and fingerprint(id) ~= data
+  local mark, data = expected_marks[id], expected_data[id] or ''
+  return expected_states and not is_in_expected_state(facts, now_ms)
+    or type(idle) == 'number' and idle < idle_min
+    or mark and mark_of(id, facts) ~= mark
+    or data ~= '' and fingerprint(id) ~= data
 end
 
 -- The status of a located ID that is not an item to act on, or nil.
@@ -73,12 +67,9 @@ local function is_taken_away(found)
   return where == 'leased' and found.processing == 0
 end
 
--- The status of an item of which the caller read no data, because it was added since; nil for others.
+-- The status of an item of which the caller read no data, because it was added since.
 local function unsaved_status(id)
-  if expected_data[id] == '' and not dry_run then
-    return where == 'name' and 'changed' or 'elsewhere'
-  end
-  return nil
+  return expected_data[id] == '' and not dry_run and (where == 'name' and 'changed' or 'elsewhere')
 end
 
 -- Whether only a second look can tell if an item without a lease is between two commands of its worker or producer. In

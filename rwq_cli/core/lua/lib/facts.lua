@@ -71,12 +71,9 @@ end
 
 -- Without a time, for ever.
 local function set_lease(id, holder, lease_ms)
+  local expiry = lease_ms and { 'PX', lease_ms } or {}
   for _, key in ipairs({ lease_prefix .. id, old_lease_prefix .. id }) do
-    if lease_ms then
-      redis.call('SET', key, holder, 'PX', lease_ms)
-    else
-      redis.call('SET', key, holder)
-    end
+    redis.call('SET', key, holder, unpack(expiry))
   end
 end
 

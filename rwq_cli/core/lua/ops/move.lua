@@ -40,21 +40,19 @@ end, function(groups, facts)
   local moved, moved_lines, gone = groups.moved, {}, joined(groups.missing, groups.moved)
   local counts = counts_of(moved)
   settle(joined(prefixed(to_lease, moved), prefixed(to_old_lease, moved)), 'moved', to_main, to_processing)
-  for i, id in ipairs(moved) do
-    moved_lines[i] = line_of[id]
-  end
-  mark_lines(moved_lines)
   delete_leases(gone, facts)
   forget_entries(gone)
   -- The other queue may have leftovers of an earlier item with this ID.
   delete_entries(moved, to_delayed, to_buried)
   for_all('HDEL', to_returns, present[to_returns] and moved or {})
   for i, id in ipairs(moved) do
+    moved_lines[i] = line_of[id]
     redis.call('RENAMENX', item_prefix .. id, to_item .. id)
     if counts[i] then
       redis.call('HSET', to_returns, id, counts[i])
     end
   end
+  mark_lines(moved_lines)
   for_all('LPUSH', to_main, moved)
   remove_entries(gone)
 end)
