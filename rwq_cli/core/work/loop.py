@@ -77,9 +77,8 @@ class Worker:
         self._turn = Lock()
         self._is_waiting = self._is_over = False
         self._failure: BaseException | None = None
-        # Whether the server has answered, and since when it does not; for both threads.
-        self._has_contact = False
-        self._out_since_s: float | None = None
+        # Whether the listener was told that the server does not answer; None before it has.
+        self._is_out: bool | None = None
         self._lock, self._event_lock = Lock(), Lock()
         self._has_ended = Event()
 
@@ -315,27 +314,22 @@ class Worker:
         return min(_IDLE_S, again_s - self._clock.monotonic())
 
     def _note_contact(self) -> None:
-        if self._has_contact and self._out_since_s is None:
-            return
+        """Tell the listener when the server answers for the first time or again, and when it does
+        not any more."""
+        error, since_s = self.session.error, self.session.failing_since_s
         with self._lock:
-            since_s, self._out_since_s = self._out_since_s, None
-            is_news, self._has_contact = since_s is not None or not self._has_contact, True
-        if is_news:
-            self._tell(Contact(None if since_s is None else self._clock.monotonic() - since_s))
+            was_out, self._is_out = self._is_out, error is not None
+        if error is not None and not was_out:
+            self._tell(Outage(error, self._conditions.reconnect_s))
+        elif error is None and was_out is not False:
+            self._tell(Contact(self._clock.monotonic() - since_s if was_out else None))
 
     def _note_error(self, error: ServerError) -> None:
         """Tell the listener of a call that failed, or raise its error if that ends the worker."""
         # A server that was never reached probably has another address.
-        if not self._has_contact or self._conditions.ends_on(error):
+        if self._is_out is None or self._conditions.ends_on(error):
             raise error
-        self._note_outage(error)
-
-    def _note_outage(self, error: ServerError) -> None:
-        with self._lock:
-            if self._out_since_s is not None:
-                return
-            self._out_since_s = self.session.failing_since_s
-        self._tell(Outage(error, self._conditions.reconnect_s))
+        self._note_contact()
 
     # Renewing leases.
 
@@ -350,12 +344,8 @@ class Worker:
                 if self._stop.is_set:
                     with suppress(ServerError):
                         session.forgive()
-                if session.next_renewal_s > 0:
-                    continue
-                self._renew_all()
-                if session.error is None:
+                if session.next_renewal_s <= 0:
+                    self._renew_all()
                     self._note_contact()
-                else:
-                    self._note_outage(session.error)
         except BaseException as error:
             self._fail(error)
