@@ -151,9 +151,9 @@ class Tick(NamedTuple):
 
     def rates_of(self, counts: Counts) -> "Rates":
         # What is not watched need not load it.
-        from rwq_cli.core.inspect.activity import UNKNOWN_RATES
+        from rwq_cli.core.inspect.activity import Rates
 
-        return self.rates.get(counts.queue, UNKNOWN_RATES)
+        return self.rates.get(counts.queue) or Rates()
 
     def section(self, counts: Counts) -> Section:
         came, left, empty_in, _ = (column.cell(counts) for column in self.rate_fields())

@@ -71,9 +71,6 @@ class Rates(NamedTuple):
     empty_in_s: float | None = None
 
 
-UNKNOWN_RATES = Rates()
-
-
 class RateMeter:
     """Samples queues again and again, and measures their rates over the last few samples."""
 
@@ -109,7 +106,7 @@ class RateMeter:
     def rates(self, name: bytes) -> Rates:
         recent = list(self.samples[name])[-_RATE_SAMPLES:]
         if len(recent) < 2:
-            return UNKNOWN_RATES
+            return Rates()
         first, last = recent[0], recent[-1]
         # A clock that stands still gives no rate.
         passed_s = max(last.at_s - first.at_s, 1e-3)
@@ -189,7 +186,7 @@ class QueueRow(NamedTuple):
     is_least: bool = False
     # About how long the next item has waited.
     next_age_s: int | None = None
-    rates: Rates = UNKNOWN_RATES
+    rates: Rates = Rates()
     # How many items waited in the last samples, the latest last.
     history: Sequence[int] = ()
 

@@ -9,7 +9,6 @@ from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor
 from rwq_cli.core.inspect.queues import NEXT_ENTRIES
-from rwq_cli.core.inspect.server_status import uptime_of
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import probe, states, states_from
@@ -198,7 +197,7 @@ def _with_waiting(
     return known._replace(
         due=due,
         oldest_waiting_s=next(ages, None),
-        server_up_s=uptime_of(server),
+        server_up_s=server.get("uptime_in_seconds") if isinstance(server, dict) else None,
         payload_sampled=len(sizes),
         payload_min_bytes=min(sizes, default=None),
         payload_median_bytes=sizes[(len(sizes) - 1) // 2] if sizes else None,

@@ -102,11 +102,9 @@ class ListCursor(_Cursor):
         return ("LRANGE", self._key, -(offset + count), -(offset + 1))
 
     def _find_place(self) -> None:
-        """Find an anchor that is still in the list, which is not near where it was.
-
-        Each LPOS scans the list, so it looks only for the last few and for ever older anchors. Any
-        later anchors that are left come right after the one that is found.
-        """
+        """Find an anchor that is still in the list, not near where it was. Each LPOS scans the
+        list, so it looks only for the last few and for ever older ones: any later anchors that are
+        left come right after the one that is found."""
         for age in (1, 2, 3, 4, *(2**power for power in range(3, 11))):
             if age > len(self._anchors):
                 break
@@ -122,11 +120,8 @@ class ListCursor(_Cursor):
 
 
 def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> int | None:
-    """The index in the window after the run of anchors, or None.
-
-    No command inserts between two entries of a list, so the remaining anchors are one run. Anchors
-    outside it were removed and pushed again.
-    """
+    """The index in the window after the run of anchors, or None. No command inserts between two
+    entries of a list, so what is left of them is one run; others were pushed again."""
     wanted = set(anchors)
     best: tuple[int, int] | None = None
     end = None

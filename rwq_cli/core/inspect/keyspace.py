@@ -44,11 +44,9 @@ def may_be_in_nested_queue(item_id: bytes) -> bool:
 
 
 def nested_names(queue: Queue, keys: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The names of other queues that have a structure among these keys of items, leases, results.
-
-    rwq creates no queue with such a name (see `QueueKeys.check_new`), but other programs may. The
-    type of a key tells their structures from the data of an item whose ID ends alike.
-    """
+    """The names of other queues, which rwq did not create (see `QueueKeys.check_new`), that have a
+    structure among these keys of items, leases, results. Its type tells it from the data of an item
+    whose ID ends alike."""
     suspects = [key for key in keys if key.endswith(PER_QUEUE_SUFFIXES)]
     types = queue.call_all([("TYPE", key) for key in suspects])
     return _owners(dict(zip(suspects, map(bytes.decode, types), strict=True)))
@@ -169,11 +167,8 @@ class Survey:
 
     def _walk_keys(self, listed: set[bytes]) -> Iterable[bytes]:
         """Remove the IDs that have data from `listed`; return those that are not listed, without
-        those of another queue whose name begins like a data key.
-
-        SCAN may return a key twice, and then its ID is among those that are not listed, too; the
-        lookup that follows finds its entry.
-        """
+        those of another queue whose name begins like a data key. SCAN may return a key twice, and
+        then its ID is among them, too; the lookup that follows finds its entry."""
         queue, keys = self._queue, self._queue.keys
         queue.progress.begin("reading the keys")
         unlisted: list[bytes] = []

@@ -29,10 +29,6 @@ class Places(NamedTuple):
     main: _ByID
     processing: _ByID
 
-    @property
-    def listed(self) -> Set[bytes]:
-        return self.main.keys() | self.processing.keys()
-
 
 def places_of(queue: Queue, ids: Collection[bytes]) -> Places:
     """Find IDs in both lists: a few by name, for more the lists are read once for all of them. Main

@@ -65,15 +65,9 @@ def read_result_keys(
             has_item, kind, status, completed_ms, holder, size, result, left_ms = fields
             found = None
             if kind == KIND_RESULT.encode():
-                found = Result(
-                    item_id=item_id,
-                    status=ResultStatus(status.decode()),
-                    completed_ms=int(completed_ms),
-                    holder=holder,
-                    result=result,
-                    result_bytes=None if size is None else int(size),
-                    ttl_ms=int(left_ms) if int(left_ms) >= 0 else None,
-                )
+                ended = ResultStatus(status.decode()), int(completed_ms)
+                ttl_ms = left_ms if left_ms >= 0 else None
+                found = Result(item_id, *ended, holder, result, size, ttl_ms)
             keys.append(ResultKey(item_id, has_item == b"1", kind.decode(), found))
         yield keys
 

@@ -30,11 +30,6 @@ class ServerStatus(NamedTuple):
     # None for a cluster, whose servers differ.
     used_bytes: int | None = None
 
-    @property
-    def may_evict(self) -> bool:
-        """Whether its policy is known and allows it to evict keys at a memory limit."""
-        return self.eviction not in (None, "noeviction")
-
 
 def server_status(connection: "Connection") -> ServerStatus:
     """Read the status of a server."""
@@ -65,12 +60,6 @@ def server_status(connection: "Connection") -> ServerStatus:
         version,
         None if connection.is_cluster else info.get("used_memory"),
     )
-
-
-def uptime_of(info: object) -> int | None:
-    """How long the server has been up, seconds, from a reply to INFO; None if that says nothing."""
-    up_s = info.get("uptime_in_seconds") if isinstance(info, dict) else None
-    return up_s if isinstance(up_s, int) else None
 
 
 _PINGS = 5

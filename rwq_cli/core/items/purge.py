@@ -102,7 +102,7 @@ def _purged(
 
     def in_no_list(ids: Iterable[bytes]) -> list[bytes]:
         wanted = {item_id: None for item_id in ids if item_id not in wrong}
-        listed = places_of(queue, wanted).listed if wanted else set()
+        listed = set().union(*places_of(queue, wanted)) if wanted else set()
         return [item_id for item_id in wanted if item_id not in listed]
 
     def acted_on() -> Iterator[OutcomeBatch]:

@@ -79,7 +79,7 @@ def diagnose(
     status, wrong = server_status(queue.connection), list(wrong_structures(queue))
     policy, has_tag = (status.eviction or "").encode(), hash_tag(queue.name) is not None
     findings = [
-        _about_keys(Code.EVICTING_SERVER, [policy] * status.may_evict),
+        _about_keys(Code.EVICTING_SERVER, [policy] * (policy not in (b"", b"noeviction"))),
         _about_keys(Code.NO_PERSISTENCE, [], int(status.persists is False)),
         _about_keys(Code.NO_HASH_TAG, [queue.name] * (not has_tag)),
         _about_keys(Code.WRONG_TYPE, wrong),

@@ -11,29 +11,27 @@ from tests.core.lua.test_permissions import WRITES, make_queue, queue_of
 from tests.driver import until
 
 
-def check_status(connection: Connection, expected: ServerStatus, *, may_evict: bool) -> None:
+def check_status(connection: Connection, expected: ServerStatus) -> None:
     found = server_status(connection)
     assert found._replace(version=None, used_bytes=None) == expected
-    assert found.may_evict is may_evict
 
 
 @pytest.mark.parametrize(
-    ("options", "expected", "may_evict"),
+    ("options", "expected"),
     [
         (
             ("--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"),
             ServerStatus(2**30, "volatile-ttl", False, False),
-            True,
         ),
-        (("--save", "60", "1000"), ServerStatus(0, "noeviction", True, False), False),
-        (("--appendonly", "yes"), ServerStatus(0, "noeviction", True, True), False),
+        (("--save", "60", "1000"), ServerStatus(0, "noeviction", True, False)),
+        (("--appendonly", "yes"), ServerStatus(0, "noeviction", True, True)),
     ],
 )
 def test_settings_of_a_server(
-    start_server: StartServer, options: tuple[str, ...], expected: ServerStatus, may_evict: bool
+    start_server: StartServer, options: tuple[str, ...], expected: ServerStatus
 ) -> None:
     connection = connect(Server(start_server(*options).url))
-    check_status(connection, expected, may_evict=may_evict)
+    check_status(connection, expected)
     connection.close()
 
 
@@ -43,7 +41,7 @@ def test_settings_that_the_server_hides_are_unknown(as_user: AsUser) -> None:
         (("-info",), ServerStatus(None, None, None)),
         (("-info", "-config"), ServerStatus(None, None, None)),
     ):
-        check_status(as_user("+@all", *denied), expected, may_evict=False)
+        check_status(as_user("+@all", *denied), expected)
 
 
 def test_a_server_that_cannot_save_says_so(start_server: StartServer) -> None:
