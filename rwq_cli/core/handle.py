@@ -37,14 +37,11 @@ class Queue:
         holder: bytes | str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.keys = QueueKeys(to_bytes(name))
-        self.connection = connection.for_queue(self.keys.name)
+        self.name = to_bytes(name)
+        self.keys = QueueKeys(self.name)
+        self.connection = connection.for_queue(self.name)
         self.holder = to_bytes(holder) if holder is not None else uuid4().hex.encode()
         self.clock = clock or Clock()
-
-    @property
-    def name(self) -> bytes:
-        return self.keys.name
 
     @property
     def _script_keys(self) -> tuple[bytes, ...]:
