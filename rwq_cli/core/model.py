@@ -76,23 +76,19 @@ PREVIEW_BYTES = 200
 
 
 class Item(NamedTuple):
-    """An item as a listing shows it.
+    """An item as it was when it was read; None for what was not read or does not apply.
 
     Attributes:
-        queue: The queue's name.
-        item_id: The ID.
-        state: Its state when it was read.
-        payload_bytes: Size of the data; None if it was not read, or the item has no data.
-        data: All of the data if requested, else None.
-        preview: The first bytes of the data; None if they were not read.
-        position: 0 is next to be leased; None if it is not waiting.
+        payload_bytes: The size of the data.
+        data: All of it, if requested.
+        preview: Its first bytes.
+        position: 0 is next to be leased.
         idle_s: Seconds since the data key was last used, which for a waiting item is about its
             age; None if the server cannot tell.
-        lease: The lease, or None.
-        due_ms: For delayed items, when they are due, unix ms; else None.
-        buried_ms: For buried items, when they were buried, unix ms; else None.
-        reason: For buried items, why; else None.
-        returns: How often a clean returned it, or an attempt failed; None if unknown.
+        due_ms: When a delayed item is due, unix ms.
+        buried_ms: When it was buried, unix ms.
+        reason: Why it is buried.
+        returns: How often a clean returned it, or an attempt failed.
     """
 
     queue: bytes
@@ -111,12 +107,10 @@ class Item(NamedTuple):
 
     @property
     def due_at(self) -> "datetime | None":
-        """When a delayed item is due; None for others."""
         return _time_of(self.due_ms)
 
     @property
     def buried_at(self) -> "datetime | None":
-        """When a buried item was buried; None for others."""
         return _time_of(self.buried_ms)
 
 
@@ -295,7 +289,6 @@ class Counts(NamedTuple):
     `leased` or `abandoned`.
 
     Attributes:
-        queue: The queue's name.
         waiting: Length of the main list.
         processing: Length of the processing list: leased and abandoned items, and ghosts.
         delayed: Entries of the delayed sorted set, due ones too. Unless only lengths were read, an
@@ -303,10 +296,8 @@ class Counts(NamedTuple):
         buried: Entries of the buried sorted set.
         returned: Items that were returned at least once; without a deep count, this includes
             those that a worker completed since the last clean.
-        leased: Items in processing with a lease that ends.
+        leased: Items in processing with a lease that ends; `abandoned` are those without a lease.
         held: Items with a lease without expiry that is not a guard.
-        abandoned: Items in processing without a lease.
-        due: Entries of the delayed sorted set that are due.
         orphaned: Items in no list or sorted set without a lease. This and the next six need a deep
             count.
         unlisted: Items in no list or sorted set with a lease that ends.
