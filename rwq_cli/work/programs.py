@@ -130,10 +130,12 @@ def _spawner() -> Spawner:
     subprocess would take twice as long. os.posix_spawn holds Python's lock until the program has
     been loaded, so that other threads wait for that long: on Linux, the C library is called itself.
     """
+    try:
+        import ctypes
+    except ImportError:
+        return _spawn
     if sys.platform != "linux":
         return _spawn
-    import ctypes
-
     # Calls of the latter are so short that giving the lock away would take longer.
     libc, quick = ctypes.CDLL(None), ctypes.PyDLL(None)
     # Larger than those of any C library.
