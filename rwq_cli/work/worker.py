@@ -5,13 +5,14 @@ stopped, holds up the loop or a signal.
 """
 
 import os
+import select
 import signal
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from enum import IntEnum
-from threading import Event as Flag, Thread, Timer
+from threading import Event as Flag, RLock, Thread, Timer
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
@@ -36,7 +37,6 @@ from rwq_cli.work.commands import Commands
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.notes import Event, Notes, commands, end_event, start_event, status
 from rwq_cli.work.running import Limits, Outputs, Run, watch_leftovers
-from rwq_cli.work.signals import handled_signals
 
 # How often the main thread looks for news, and how often it shows that it is not stuck.
 _LOOK_S, _BEAT_S = 0.1, 5.0
@@ -46,6 +46,11 @@ _UNREAD_MAX = 1000
 # call: if it holds nothing, and if ends of items are not acknowledged, but less than the 10 s after
 # which containers are killed.
 _LAST_CALL_S, _LAST_REPLY_S, _LAST_ENDS_S = 3.0, 0.5, 8.0
+
+_REQUESTS = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2),
+    signal.SIGTSTP,
+)
 
 
 class _Stage(IntEnum):
@@ -109,7 +114,7 @@ class Worker:
         """Work; yields what happened. KeyboardInterrupt means that signals ended the commands."""
         watch = watch_leftovers(self._mark, self._limits.kill_after_s)
         try:
-            with handled_signals(lambda number: self._guard(self._handle, number)) as self._look:
+            with _handled_signals(lambda number: self._guard(self._handle, number)) as self._look:
                 loop = self._in_thread("work", self._run_loop)
                 self._in_thread("output", self._commands.passage.serve)
                 for chore in self._chores:
@@ -332,6 +337,52 @@ class Worker:
             progress.vanished += ended.fate is Fate.LOST
             self._notes.failed(event)
         self._follow_pause()
+
+
+@contextmanager
+def _handled_signals(handle: Callable[[int], object]) -> Iterator[Callable[[], object]]:
+    """Have signals handled in the block, by a thread; those that are ignored stay so (nohup).
+
+    One that arrives twice at once is two, whatever the others do. The block gets a function that
+    handles what has arrived by now, for other threads.
+    """
+    before = {number: signal.getsignal(number) for number in _REQUESTS}
+    handled = [number for number, old in before.items() if old is not signal.SIG_IGN]
+    reader, writer = os.pipe()
+    for fd in (reader, writer):
+        os.set_blocking(fd, False)
+    # In their order; handling one may end in another look.
+    turn = RLock()
+
+    def look() -> bool:
+        """Handle what there is; returns whether there may be more."""
+        with turn, suppress(BlockingIOError):
+            while number := os.read(reader, 1):
+                handle(number[0])
+            return False
+        return True
+
+    def wait() -> None:
+        poller = select.poll()
+        poller.register(reader, select.POLLIN)
+        while look():
+            poller.poll()
+        os.close(reader)
+
+    Thread(target=wait, name="rwq-signals", daemon=True).start()
+    waker = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in handled:
+        # The number is in the pipe already.
+        signal.signal(number, lambda *_: None)
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
+    try:
+        yield look
+    finally:
+        signal.set_wakeup_fd(waker)
+        for number in handled:
+            signal.signal(number, before[number])
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.close(writer)
 
 
 def clean(queues: Sequence[WorkQueue], notes: Notes) -> None:
