@@ -15,7 +15,7 @@ OLD_AFTER_S = 1.0
 if TYPE_CHECKING:
     from rwq_cli.core.handle import Queue
     from rwq_cli.core.server.connection import Connection
-    from rwq_cli.service.rounds import Rounds
+    from rwq_cli.service.supervision import Rounds
     from rwq_cli.views.counts import Tick
 
 
@@ -34,7 +34,7 @@ def watched(
     settings.check_endless("--watch")
     from rwq_cli.core.clock import Clock
     from rwq_cli.core.inspect.activity import RateMeter
-    from rwq_cli.service.rounds import Rounds
+    from rwq_cli.service.supervision import Rounds
     from rwq_cli.views.counts import Tick
 
     # Progress would be drawn over the results.

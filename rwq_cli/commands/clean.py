@@ -207,8 +207,7 @@ def _clean_until_stopped(
 ) -> ExitStatus:
     from rwq_cli.core.clock import Clock
     from rwq_cli.output.exposition import Metric
-    from rwq_cli.service.rounds import Rounds, jittered
-    from rwq_cli.service.supervision import Beats, Supervision
+    from rwq_cli.service.supervision import Beats, Rounds, Supervision, jittered
     from rwq_cli.views.monitoring import queue_scraper
 
     settings, environment = cleaning.settings, cleaning.settings.environment

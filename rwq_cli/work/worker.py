@@ -31,8 +31,7 @@ from rwq_cli.core.work.job import Ended, Job
 from rwq_cli.core.work.policy import Fate, JobEnd
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.service.rounds import jittered
-from rwq_cli.service.supervision import Supervision
+from rwq_cli.service.supervision import Supervision, jittered
 from rwq_cli.work.commands import Commands
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.notes import Event, Notes, commands, end_event, start_event, status

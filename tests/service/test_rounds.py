@@ -3,7 +3,7 @@
 import pytest
 
 from rwq_cli.core.errors import AuthenticationFailed, ConnectionLost
-from rwq_cli.service.rounds import Rounds
+from rwq_cli.service.supervision import Rounds
 from tests.conftest import FakeClock
 
 
