@@ -169,15 +169,15 @@ def command(
             return ExitStatus.OK if status is None else status
 
         _, *own = signature(function).parameters.values()
-        given = [new for each in own for new in makers.get(each.name, (None, [each]))[1]]
+        taken = [new for each in own for new in makers.get(each.name, (None, [each]))[1]]
         if null is not None:
             flag = Annotated[bool, option("-0, --null", null)]
-            given.append(keyword("null", flag, default=False))
-        given = [keyword("ctx", typer.Context), *sorted(given, key=lambda each: each.name in _LAST)]
+            taken.append(keyword("null", flag, default=False))
+        taken = [keyword("ctx", typer.Context), *sorted(taken, key=lambda each: each.name in _LAST)]
         # Typer does not follow `__wrapped__`.
-        given = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in given]
-        run.__signature__ = Signature(given)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in given}
+        taken = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in taken]
+        run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in taken}
         exits = {
             each: manual.pop(key) for each in ExitStatus if (key := each.name.lower()) in manual
         }

@@ -37,9 +37,7 @@ def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connecti
     given, environment = settings.given, settings.environment
     variables = environment.variables
     if url.startswith(LOCAL):
-        from rwq_cli.local.server import LocalServer
-
-        server = LocalServer(settings.local_directory(url), variables)
+        server = settings.local_server(url)
         server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
         url = server.url
     settings.check_read_only()

@@ -20,6 +20,7 @@ from rwq_cli.output.options import OutputFormat, OutputOptions
 
 if TYPE_CHECKING:
     from rwq_cli.contexts.file import Context, Contexts
+    from rwq_cli.local.server import LocalServer
     from rwq_cli.output.progress import TerminalProgress
     from rwq_cli.output.records import Output
 
@@ -144,12 +145,16 @@ class Settings:
         if not url.startswith(LOCAL):
             return url
         from rwq_cli.core.errors import LocalServerError
-        from rwq_cli.local.server import LocalServer
 
         try:
-            return LocalServer(self.local_directory(url), self.environment.variables).url
+            return self.local_server(url).url
         except LocalServerError:
             return url
+
+    def local_server(self, url: str) -> "LocalServer":
+        from rwq_cli.local.server import LocalServer
+
+        return LocalServer(self.local_directory(url), self.environment.variables)
 
     def local_directory(self, url: str) -> Path:
         from rwq_cli.local.server import default_directory
