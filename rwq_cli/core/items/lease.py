@@ -135,46 +135,40 @@ def lease_from(
     if dry_run:
         first.connection.set_no_touch()
         return Leased(_leasable(distinct, request, shuffle))
-    return Leased(_lease_batches(distinct, request, wait_s, shuffle, before_waiting))
 
+    def batches() -> Iterator[LeasedBatch]:
+        # Imports redis, which `rwq lease --help` does not need.
+        from rwq_cli.core.server.push_waiter import PushWaiter
 
-def _lease_batches(
-    queues: list[Queue],
-    request: LeaseRequest,
-    wait_s: float,
-    shuffle: Shuffle | None,
-    before_waiting: Callable[[], object] | None,
-) -> Iterator[LeasedBatch]:
-    # Imports redis, which `rwq lease --help` does not need.
-    from rwq_cli.core.server.push_waiter import PushWaiter
+        clock, notify = first.clock, before_waiting
+        deadline_s = clock.monotonic() + wait_s
+        lists = {queue.keys.main: queue.connection for queue in distinct}
+        with first.connection.deadline(wait_s), PushWaiter(lists) as waiter:
+            was_woken = False
+            while True:
+                turn = list(distinct)
+                if shuffle is not None:
+                    shuffle(turn)
+                with _hint_at_lost_leases():
+                    batch = lease_from_first(turn, request)
+                if batch.ids:
+                    break
+                left_s = deadline_s - clock.monotonic()
+                if left_s <= 0:
+                    return
+                if notify is not None:
+                    notify()
+                    notify = None
+                slice_s = max(0.001, min(_WAIT_SLICE_S, left_s, batch.due_in_s))
+                was_woken = waiter.wait(slice_s, was_fruitless=was_woken)
+        # Yielded before the rest is leased, so that it is reported even if that fails.
+        yield batch
+        if batch.promoted < 0:
+            deque(promote(batch.queue), maxlen=0)
+        with _hint_at_lost_leases():
+            yield from _lease_more(batch.queue, request, count - len(batch))
 
-    clock = queues[0].clock
-    deadline_s = clock.monotonic() + wait_s
-    lists = {queue.keys.main: queue.connection for queue in queues}
-    with queues[0].connection.deadline(wait_s), PushWaiter(lists) as waiter:
-        was_woken = False
-        while True:
-            turn = list(queues)
-            if shuffle is not None:
-                shuffle(turn)
-            with _hint_at_lost_leases():
-                first = lease_from_first(turn, request)
-            if first.ids:
-                break
-            left_s = deadline_s - clock.monotonic()
-            if left_s <= 0:
-                return
-            if before_waiting is not None:
-                before_waiting()
-                before_waiting = None
-            slice_s = max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s))
-            was_woken = waiter.wait(slice_s, was_fruitless=was_woken)
-    # Yielded before the rest is leased, so that it is reported even if that fails.
-    yield first
-    if first.promoted < 0:
-        deque(promote(first.queue), maxlen=0)
-    with _hint_at_lost_leases():
-        yield from _lease_more(first.queue, request, request.items_max - len(first))
+    return Leased(batches())
 
 
 @contextmanager
