@@ -67,21 +67,20 @@ class Output:
         if options.by is not None:
             columns, plain_columns, wide, csv_also, id_batches = fields.columns(), (), (), (), None
         records, count = progress_until_first(records, options), 0
+        is_chosen = fields.is_chosen
         if output.is_table:
             from rwq_cli.output.tables import write_table
 
-            is_wide = output is OutputFormat.WIDE and not fields.is_chosen
+            is_wide = output is OutputFormat.WIDE and not is_chosen
             shown = _fields_of(wide if is_wide else columns, fields) or fields.columns()
-            if fields.is_chosen:
-                shown = _ranked(fields.columns())
-            is_chosen = fields.is_chosen
+            shown = _ranked(fields.columns()) if is_chosen else shown
             count = write_table(shown, records, options, keeps_all=is_chosen, is_wide=is_wide)
             sentence = empty if isinstance(empty, str) else empty() if not count else ""
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
         else:
             in_csv = _fields_of((*columns, *csv_also), fields)
-            lines = [] if fields.is_chosen else _fields_of(plain_columns or columns, fields)
+            lines = [] if is_chosen else _fields_of(plain_columns or columns, fields)
             self.use(fields, lines, in_csv, unframed=unframed)
             if output is OutputFormat.IDS and id_batches is not None and not options.is_ordered:
                 count = self._write_ids(progress_until_first(id_batches, options))
