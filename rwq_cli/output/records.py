@@ -38,6 +38,9 @@ class Output:
         self._environment = options.environment
         self._written = self._changed_ids = 0
         self._has_header = False
+        # Until `use`, which does not come if there are no queues.
+        self._fields: Fields[Any] = Fields("")
+        self._table: Sequence[Field[Any]] = ()
 
     def table(
         self,
@@ -234,7 +237,7 @@ class Output:
         return written
 
     def _write_header(self) -> None:
-        if not self._has_header:
+        if self._fields.all and not self._has_header:
             self._has_header = True
             titles = [column.flat_name for column in self._table]
             self._write_csv(titles or self._fields.flat_names)

@@ -258,6 +258,11 @@ class TestEmpty:
             note += DEEP if line == "ls all" else ""
             assert run(line, "-o", "table").as_tuple() == (0, f"{sentence}\n", note)
 
+    def test_a_doctor_of_no_queues_finds_nothing(self, run: Run) -> None:
+        for output, text in {"json": "[]\n", "jsonl": "", "csv": "", "ids": ""}.items():
+            found = run("doctor --all-queues", "-o", output).as_tuple()
+            assert found == (0, text, "rwq: no queues on this server\n"), output
+
 
 def test_an_item_in_json(run: Run, foreign: Foreign) -> None:
     """What is in the fields, for one listing. The server's clock may strike a second meanwhile."""
