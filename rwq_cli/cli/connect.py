@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rwq_cli.cli.interrupts import cancel_on_interrupt
 from rwq_cli.cli.settings import LOCAL, Settings
-from rwq_cli.core.keys import QueueKeys
 from rwq_cli.output.escape import escaped, escaped_text
 
 if TYPE_CHECKING:
@@ -191,9 +190,6 @@ def open_queue(settings: Settings) -> "WorkQueue":
 def open_queues(settings: Settings, names: Sequence[bytes] = ()) -> "list[WorkQueue]":
     """The queues, each once, on one connection; without names, those that the settings name."""
     names = names or list(dict.fromkeys(settings.queues)) or [settings.queue]
-    for name in names:
-        # Raises for an empty name.
-        QueueKeys(name)
     return queue_handles(settings, open_connection(settings), names, settings.queue_origin)
 
 

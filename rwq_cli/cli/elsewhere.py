@@ -7,7 +7,6 @@ from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import offer_contexts, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.urls import is_same_server
 from rwq_cli.output.escape import escaped
@@ -63,7 +62,6 @@ def open_elsewhere(
     """Open the other queue; `named_by` is what gives its URL, for the hint of an error."""
     if url is not None and context is not None:
         raise InvalidArgument.both("--to-url", "--to-context")
-    QueueKeys(name)
     connection, others = queue.connection, None
     if url is not None or context is not None:
         environment = copy(settings.environment)

@@ -92,4 +92,4 @@ def _server(settings: Settings, directory: str | None) -> LocalServer:
     url = url if url.startswith(LOCAL) else LOCAL
     if directory is not None:
         url = LOCAL + directory
-    return LocalServer(settings.local_directory(url), settings.environment.variables)
+    return settings.local_server(url)
