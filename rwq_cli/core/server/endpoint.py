@@ -64,7 +64,7 @@ class Endpoint:
 
     def forget(self) -> None:
         """Close the idle links; the next is resolved and authenticated anew."""
-        self.shared.scripts.clear()
+        self.shared.forget()
         self._client.connection_pool.disconnect(inuse_connections=False)
 
     def note_once(self, line: str, kind: str = "") -> None:
@@ -89,7 +89,7 @@ class Endpoint:
         limits.connect_s = self.connect_timeout_s
         pool = self.client().connection_pool
         try:
-            link = Link(pool, self.name, self.reply_timeout_s, self.shared)
+            link = Link.taken(pool, self.name, self.reply_timeout_s, self.shared)
         except (*FAILURES, ValueError) as error:
             raise self._failure(error) from error
         self.shared.was_found = True
@@ -116,7 +116,7 @@ class Endpoint:
                 error.hint = "check what was done before you repeat it"
             raise
         else:
-            link.release()
+            link.keep()
 
     def _failure(self, error: Exception) -> errors.RwqError:
         pool = self.client().connection_pool
