@@ -81,6 +81,11 @@ def import_(
 
     reader = ExportReader(settings.environment, file, strict=strict, report=reject)
 
+    def forget(restored: Iterable[WorkQueue]) -> None:
+        if reader.file_id is not None and not (reader.is_stopped or dry_run):
+            for queue in restored:
+                forget_marks(queue, reader.file_id)
+
     is_one = bool(reader.header.queue)
     parts = None if is_one else Parts(settings.output_options)
     queues: dict[bytes, WorkQueue] = {}
@@ -107,12 +112,14 @@ def import_(
                 dry_run=dry_run,
             )
             out.all(restored)
+            if is_one:
+                # Where this fails, what was done is said with the error.
+                forget([queue])
         status = out.finish(undo_file=undo.name)
         reported = reader.rejected
         rejected.clear()
-    if reader.file_id is not None and not (reader.is_stopped or dry_run):
-        for queue in queues.values():
-            forget_marks(queue, reader.file_id)
+    if not is_one:
+        forget(queues.values())
     if reported < reader.rejected:
         raise InvalidArgument("no line of this export can be used", "see the errors above")
     return status if parts is None else parts.finish()
