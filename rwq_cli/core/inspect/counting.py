@@ -88,18 +88,11 @@ def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[T
     return counts
 
 
-def counts(
-    queue: Queue,
-    *,
-    deep: bool = False,
-    sample_sizes: bool | None = None,
-    within_s: float = COUNT_S,
-) -> Counts:
-    """See `WorkQueue.counts`. Sampling the sizes of waiting items, if that is not decided, must not
-    reset their idle times. Unless it is `deep`, what is in processing is told apart as far as the
-    time allows."""
-    if sample_sizes is None:
-        sample_sizes = queue.connection.set_no_touch()
+def counts(queue: Queue, *, deep: bool = False, within_s: float = COUNT_S) -> Counts:
+    """See `WorkQueue.counts`. Unless it is `deep`, what is in processing is told apart as far as
+    the time allows."""
+    # Sampling the sizes of waiting items must not reset their idle times.
+    samples_sizes = queue.connection.set_no_touch()
     keys, half = queue.keys, _SAMPLE_ITEMS // 2
     processing = ListCursor(queue, keys.processing, page_size=PAGE_SIZE)
     *sizes, (seconds, micros), oldest, newest, page = queue.call_all(
@@ -119,7 +112,7 @@ def counts(
     if deep:
         known, duplicated = _with_survey(queue, known)
     sample = list(dict.fromkeys(oldest[::-1] + newest))
-    known = _with_waiting(queue, known, sample, now_ms, sample_sizes=sample_sizes)
+    known = _with_waiting(queue, known, sample, now_ms, samples_sizes=samples_sizes)
     return _with_processing(queue, known, processing, now_ms, duplicated, inf if deep else within_s)
 
 
@@ -173,7 +166,7 @@ def _with_processing(
 
 
 def _with_waiting(
-    queue: Queue, known: Counts, sample: Sequence[bytes], now_ms: int, *, sample_sizes: bool
+    queue: Queue, known: Counts, sample: Sequence[bytes], now_ms: int, *, samples_sizes: bool
 ) -> Counts:
     """Add the due items, the age of the next item, and the payload sizes of a sample of main."""
     keys = [queue.keys.item(item_id) for item_id in sample]
@@ -183,7 +176,7 @@ def _with_waiting(
             ("ZCOUNT", queue.keys.delayed, "-inf", now_ms),
             ("INFO", "server"),
             *(("OBJECT", "IDLETIME", key) for key in following),
-            *((word, key) for key in keys if sample_sizes for word in ("EXISTS", "STRLEN")),
+            *((word, key) for key in keys if samples_sizes for word in ("EXISTS", "STRLEN")),
         ],
         return_errors=True,
     )

@@ -191,8 +191,6 @@ def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:
 def read_first_pages(queue: Queue, *cursors: ListCursor | ScheduledCursor) -> None:
     """Read the first pages in one round trip, up to the first that is not all there is: what comes
     after that one is read in its turn, so that what moves on meanwhile is not missed."""
-    if len(cursors) < 2:
-        return
     replies = queue.call_all([cursor.first_command() for cursor in cursors])
     for cursor, reply in zip(cursors, replies, strict=True):
         cursor.start(reply)

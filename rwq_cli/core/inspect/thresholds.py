@@ -78,7 +78,7 @@ def check(
 ) -> Check:
     """Count a queue and compare the numbers with limits; `deep` counts orphans, too. If abandoned
     or orphaned items would raise an alarm, only those count that two looks see: see `choose`."""
-    counts = count_queue(queue, sample_sizes=False, deep=deep)
+    counts = count_queue(queue, deep=deep)
     found = evaluate(counts, limits)
     for state in (State.ABANDONED, State.ORPHANED):
         if found.by_measure[Measure(state.value)].level in (Level.WARNING, Level.CRITICAL):

@@ -59,7 +59,6 @@ class CleanAction(NamedTuple):
     where: str | None = None
 
 
-# By ID.
 Suspects = dict[bytes, Problems]
 # What a clean fixes, in this order. Due items are promoted before.
 CLEANED = (

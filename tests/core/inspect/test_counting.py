@@ -59,12 +59,13 @@ def test_what_is_in_processing_is_told_apart_as_far_as_the_time_allows(
     assert (counts.abandoned, counts.leased, counts.is_least) == (1500, 0, False)
 
 
+@pytest.mark.needs("no-touch")
 def test_sizes_are_sampled_at_both_ends_of_main(raw: Redis, queue: WorkQueue) -> None:
     """50 of each end of main; with fewer than 100 each counts once."""
     ids = [b"%d" % number for number in range(300)]
     raw.mset({b"jobs:item:" + item_id: b"x" * int(item_id) for item_id in ids})
     raw.lpush(b"jobs:queue", *ids)
-    counts = count_queue(queue, sample_sizes=True)
+    counts = queue.counts()
     assert (
         counts.payload_sampled,
         counts.payload_min_bytes,
@@ -72,7 +73,7 @@ def test_sizes_are_sampled_at_both_ends_of_main(raw: Redis, queue: WorkQueue) ->
         counts.payload_max_bytes,
     ) == (100, 0, 49, 299)
     raw.ltrim(b"jobs:queue", 0, 59)
-    counts = count_queue(queue, sample_sizes=True)
+    counts = queue.counts()
     assert (counts.payload_sampled, counts.payload_min_bytes) == (60, 240)
 
 
