@@ -15,6 +15,7 @@ from typing import Any
 import redis
 
 from rwq_cli.core import Connection
+from rwq_cli.core.model import Status
 from rwq_cli.core.server.commands import ScriptCommand
 from tests.live.foreign import Books
 from tests.live.raw_keys import BURIED_GUARD, DELAYED_GUARD, RawKeys, read_raw_keys
@@ -163,7 +164,7 @@ class WatchedConnection(Connection):
         assert before.data == self._books.live
         yield
         after = self.look()
-        self._check_data(script, before, after)
+        self._check_data(script, args, before, after)
         # A whole guard proves that the item is in no list, unless somebody pushed it by hand, or
         # added it over itself without the check: then bringing it back makes a second entry, and
         # completing it leaves one.
@@ -196,15 +197,19 @@ class WatchedConnection(Connection):
         if script in _CLEANING_SCRIPTS:
             _check_live_work(script, before, after)
 
-    def _check_data(self, script: str, before: RawKeys, after: RawKeys) -> None:
+    def _check_data(
+        self, script: str, args: Sequence[Any], before: RawKeys, after: RawKeys
+    ) -> None:
         """An add and a restore make data, a complete and a removal delete them; nothing else."""
         gone = before.data.keys() - after.data.keys()
         assert not gone or script == "complete", f"{script} deleted {gone}"
         for item_id in gone:
             self._books.complete(item_id)
         self.vanished.update(gone)
-        # Kept in the step that completes; what an earlier item left must not pass for this one's.
-        expected = before.results | gone if self.keeps else before.results - gone
+        # Kept in the step that completes; what an earlier item left must not pass for this one's. A
+        # removal makes none, and leaves that one.
+        ended = set() if Status.REMOVED.value in args else gone
+        expected = before.results | gone if self.keeps else before.results - ended
         assert after.results == (expected if gone else before.results), f"{script} kept another"
         kept = {item_id: after.data[item_id] for item_id in before.data.keys() & after.data.keys()}
         assert kept == self._books.live, f"{script} changed data"
