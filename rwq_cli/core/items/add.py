@@ -71,9 +71,6 @@ class NewItems(NamedTuple):
 
     def split(self, items_max: int) -> "Iterator[NewItems]":
         """The same items in parts, each with at most this many."""
-        if len(self.ids) <= items_max:
-            yield self
-            return
         for start in range(0, len(self.ids), items_max):
             part = slice(start, start + items_max)
             dues = None if self.dues is None else self.dues[part]

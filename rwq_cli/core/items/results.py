@@ -84,20 +84,15 @@ _GROWTH = 1.5
 
 
 class WaitResult(NamedTuple):
-    """How a wait ended.
+    """How a wait ended, and the lengths of the queue's structures then."""
 
-    Attributes:
-        reached: Whether the condition was met in time.
-        counts: The lengths of the queue's structures at the end.
-        remaining: How many of the condition's items still existed; None for another condition.
-        waited_s: How long it took, seconds.
-        met_at_first: Whether the first poll met the condition already.
-    """
-
+    # Whether the condition was met in time.
     reached: bool
     counts: Counts
+    # How many of the IDs still existed; None for another condition.
     remaining: int | None
     waited_s: float
+    # Whether the first poll met the condition already.
     met_at_first: bool
 
 
