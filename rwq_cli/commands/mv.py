@@ -76,24 +76,11 @@ def mv(
     choice = choice.including(ITEMS) if force else choice
 
     def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
-        return move(
-            queue,
-            chosen.ids,
-            there,
-            None if dry_run else undo,
-            force=force,
-            expected=chosen.expected,
-            dry_run=dry_run,
-        )
+        ids, journal, expected = chosen.ids, None if dry_run else undo, chosen.expected
+        return move(queue, ids, there, journal, force=force, expected=expected, dry_run=dry_run)
 
-    undo = Undo(
-        settings,
-        queue,
-        "mv",
-        to=to,
-        to_server=there.connection.address if is_elsewhere else None,
-        to_context=to_context if is_elsewhere else None,
-    )
+    server, context = (there.connection.address, to_context) if is_elsewhere else (None, None)
+    undo = Undo(settings, queue, "mv", to=to, to_server=server, to_context=context)
     with (
         ending_on_terminate(within_s=_ARRIVAL_S) if follow else nullcontext(),
         undo.outcomes(
