@@ -106,9 +106,7 @@ def check(
     settings: Settings,
     warn: Annotated[
         list[Any] | None,
-        option(
-            "--warn NAME=VALUE", f"WARNING above it: {', '.join(Measure)} (repeatable).", _limit
-        ),
+        option("--warn NAME=VALUE", f"WARNING above: {', '.join(Measure)}; repeatable.", _limit),
     ] = None,
     critical: Annotated[
         list[Any] | None, option("--critical NAME=VALUE", "CRITICAL if more than this.", _limit)

@@ -18,6 +18,7 @@ from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, SHOW, kind_of
 
+_TTL = human.duration(RESULT_TTL_S)
 _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
 
 
@@ -50,11 +51,7 @@ def complete(
     rejected: Annotated[bool, option("--rejected", "It was given up: store rejected.")] = False,
     result_ttl_s: Annotated[
         Duration | None,
-        option(
-            "--result-ttl DUR",
-            f"Store the result for this long.  [default: {human.duration(RESULT_TTL_S)}]",
-            result_duration,
-        ),
+        option("--result-ttl DUR", f"Keep it so long.  [default: {_TTL}]", result_duration),
     ] = None,
 ) -> ExitStatus:
     if owner is not None and choice.mine:

@@ -235,11 +235,7 @@ def set_(
     ] = None,
     protect: Annotated[
         Protection | None,
-        option(
-            "--protect",
-            "none: destructive commands ask unless --yes is given. ask: on a terminal they ask "
-            "even with --yes. type: they require the context's name, typed or as --yes=NAME.",
-        ),
+        option("--protect", "none: ask unless --yes; ask: on a terminal always; type: its name."),
     ] = None,
     unset: Annotated[
         list[str] | None, option("--unset KEY", "Remove this setting; can be given several times.")
