@@ -194,7 +194,7 @@ def test_lua_and_python_agree_on_what_is_a_count_of_returns(raw: Redis) -> None:
 
 
 def test_lua_and_python_agree_on_what_is_a_result(raw: Redis) -> None:
-    script = library_text("results") + "return result_kind(KEYS[1])"
+    script = library_text("facts") + "return result_kind(KEYS[1])"
     statuses = (b"completed", b"rejected", b"Completed", b"done", b"", None)
     assert {status.value.encode() for status in ResultStatus} == {*statuses[:2]}
     times = dict.fromkeys((b"0", b"1700000000000", b"9" * 15), "result")

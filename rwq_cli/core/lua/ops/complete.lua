@@ -1,7 +1,7 @@
 -- Complete items, and optionally keep a result; or remove them: delete their data and all their traces. If several
 -- clients do that, the one whose DEL deletes the data wins.
 --
--- include: expected, results
+-- include: expected
 -- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item DEL GET GETRANGE; server TIME
 -- writes results: result EXISTS TYPE HMGET HSET PEXPIRE DEL
 -- arg done  the status to report: 'completed'; or 'removed', for which no owner is asked and no result is touched

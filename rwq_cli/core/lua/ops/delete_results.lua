@@ -1,6 +1,6 @@
 -- Delete results that have not changed since they were read, and whose items are gone.
 --
--- include: facts, results
+-- include: facts
 -- writes: result DEL
 -- rest args  for each: ID; its completion time as the result gives it, unix ms
 -- Returns how many were deleted.

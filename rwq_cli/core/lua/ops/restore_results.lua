@@ -1,6 +1,6 @@
 -- Restore results as they were.
 --
--- include: facts, results, marks
+-- include: facts, marks
 -- writes: result HSET HDEL PEXPIRE PERSIST
 -- arg replaces:flag  replace results that exist
 -- rest args  for each: the number of its line in the file; ID; ms left until it expires, -1 for no expiry; its
