@@ -35,10 +35,9 @@ from rwq_cli.views.items import ITEM_FIELDS, columns_for, plain_names
 
 def _held(item: Item) -> str | None:
     """The ID and the end of the lease of an item, of which only the data is shown."""
-    if item.lease is None or item.lease.ttl_ms is None:
+    if item.lease is None or (ttl_ms := item.lease.ttl_ms) is None:
         return None
-    left_s = item.lease.ttl_ms / 1000
-    left, ends = human.duration(left_s), human.moment(round(1000 * (time() + left_s)))
+    left, ends = human.duration(ttl_ms / 1000), human.moment(round(1000 * time() + ttl_ms))
     return f"leased {escaped(item.item_id)} of {escaped(item.queue)} for {left}, until {ends}"
 
 

@@ -49,19 +49,12 @@ def show_plan(
 ) -> ExitStatus:
     plan = NO_PLAN
     if items := list(lease_from(queues, count, dry_run=True)):
-        handles = {queue.name: queue for queue in queues}
-        jobs = [
-            Job(
-                handles[item.queue],
-                item.item_id,
-                item.data or b"",
-                queues[0].holder,
-                item.returns or 0,
-                policy.is_last((item.returns or 0) + 1),
-                deadline_s=inf,
-            )
-            for item in items
-        ]
+        handles, holder = {queue.name: queue for queue in queues}, queues[0].holder
+        jobs = []
+        for item in items:
+            queue, data, returns = handles[item.queue], item.data or b"", item.returns or 0
+            is_last = policy.is_last(returns + 1)
+            jobs.append(Job(queue, item.item_id, data, holder, returns, is_last, deadline_s=inf))
         try:
             plan = Planned(items, invocations.of(jobs, invocations.planned_file), None)
         except BadArguments as error:
