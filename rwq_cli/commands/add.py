@@ -71,11 +71,7 @@ def add(
     file: Annotated[list[str] | None, option("-f, --file FILE", "Read a file; - is stdin.")] = None,
     input_format: Annotated[
         InputFormat,
-        option(
-            "--format FORMAT",
-            "lines: one item per line. jsonl: one object per line with data or data_b64, "
-            "optionally id and delay. nul: items end with NUL. raw: each input is one item.",
-        ),
+        option("--format FORMAT", "lines, jsonl (data, data_b64, id, delay), nul, raw (one each)."),
     ] = InputFormat.LINES,
     item_id: Annotated[bytes | None, option("--id ID", "The ID of the one item.", parse_id)] = None,
     id_from: Annotated[
