@@ -1,7 +1,6 @@
 """`rwq bury`: set items aside."""
 
 import os
-from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
@@ -36,15 +35,12 @@ _KIND = kind_of(Status.BURIED, _FAILURES, neutral=(Status.ALREADY_BURIED,))
 def bury(
     _: Settings,
     choice: Choice,
-    reason: Annotated[
-        bytes | None,
-        option(
-            "--reason TEXT",
-            f"The reason, up to {REASON_BYTES_MAX:,} bytes; replaces the reason of items that are "
-            f"already buried.  [default: {NO_REASON.decode()}]",
-            os.fsencode,
-        ),
-    ] = None,
+    reason: bytes | None = option(
+        "--reason TEXT",
+        f"The reason, up to {REASON_BYTES_MAX:,} bytes; replaces the reason of items that are "
+        f"already buried.  [default: {NO_REASON.decode()}]",
+        os.fsencode,
+    ),
     force: ForceOption = False,
 ) -> ExitStatus:
     return (choice.including(_LEASED) if force else choice).act(

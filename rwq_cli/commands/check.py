@@ -4,7 +4,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
@@ -104,17 +104,18 @@ def _in_time(seconds: float) -> Iterator[None]:
 )
 def check(
     settings: Settings,
-    warn: Annotated[
-        list[Any] | None,
-        option("--warn NAME=VALUE", f"WARNING above: {', '.join(Measure)}; repeatable.", _limit),
-    ] = None,
-    critical: Annotated[
-        list[Any] | None, option("--critical NAME=VALUE", "CRITICAL if more than this.", _limit)
-    ] = None,
-    deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
-    output_format: Annotated[
-        CheckFormat, option("--format", "nagios: one line; prometheus: for a textfile collector.")
-    ] = CheckFormat.NAGIOS,
+    warn: list[Any] | None = option(
+        "--warn NAME=VALUE", f"WARNING above: {', '.join(Measure)}; repeatable.", _limit
+    ),
+    critical: list[Any] | None = option(
+        "--critical NAME=VALUE", "CRITICAL if more than this.", _limit
+    ),
+    deep: bool = option("--deep", "Walk the whole queue, to count orphans."),
+    output_format: CheckFormat = option(
+        "--format",
+        "nagios: one line; prometheus: for a textfile collector.",
+        default=CheckFormat.NAGIOS,
+    ),
     all_queues: AllQueuesOption = False,
 ) -> MonitoringStatus:
     limits = _limits(warn or (), critical or (), deep=deep)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
 from random import random
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 from rwq_cli.cli.command import command, provided
 from rwq_cli.cli.connect import summary_end
@@ -80,13 +80,13 @@ class Cleaning(NamedTuple):
 
     settings: Settings
     grace_s: GraceOption = DEFAULT_GRACE
-    bury_after: Annotated[
-        int | None, option("--bury-after N", "Bury what was returned N times already.", min=0)
-    ] = None
+    bury_after: int | None = option(
+        "--bury-after N", "Bury what was returned N times already.", min=0
+    )
     dry_run: DryRunOption = False
-    every: Annotated[
-        Duration | None, option("--every DUR", "Clean about this often until stopped.", interval)
-    ] = None
+    every: Duration | None = option(
+        "--every DUR", "Clean about this often until stopped.", interval
+    )
     notify: NotifyOption = False
     listen: ListenOption = None
     all_queues: AllQueuesOption = False
@@ -154,10 +154,9 @@ _EXITS: dict[ExitCode, str] = {
 def light(
     _: Settings,
     cleaning: Cleaning,
-    deep_every: Annotated[
-        Duration | None,
-        option("--deep-every DUR", "With --every: also a deep clean about this often.", interval),
-    ] = None,
+    deep_every: Duration | None = option(
+        "--deep-every DUR", "With --every: also a deep clean about this often.", interval
+    ),
 ) -> ExitStatus:
     return _clean(cleaning, deep_every=deep_every, deep=False)
 

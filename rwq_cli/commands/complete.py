@@ -1,7 +1,7 @@
 """`rwq complete`: finish items."""
 
 import os
-from typing import Annotated, Any
+from typing import Any
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
@@ -43,16 +43,14 @@ _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
 def complete(
     settings: Settings,
     choice: Choice,
-    owner: Annotated[
-        str | None,
-        option("--owner SESSION", "Only what this session or holder holds.", offer=offer_holders),
-    ] = None,
-    result: Annotated[str | None, option("--result FILE", "Its result; - is stdin.")] = None,
-    rejected: Annotated[bool, option("--rejected", "It was given up: store rejected.")] = False,
-    result_ttl_s: Annotated[
-        Duration | None,
-        option("--result-ttl DUR", f"Keep it so long.  [default: {_TTL}]", result_duration),
-    ] = None,
+    owner: str | None = option(
+        "--owner SESSION", "Only what this session or holder holds.", offer=offer_holders
+    ),
+    result: str | None = option("--result FILE", "Its result; - is stdin."),
+    rejected: bool = option("--rejected", "It was given up: store rejected."),
+    result_ttl_s: Duration | None = option(
+        "--result-ttl DUR", f"Keep it so long.  [default: {_TTL}]", result_duration
+    ),
 ) -> ExitStatus:
     if owner is not None and choice.mine:
         raise InvalidArgument.both("--owner", "--mine")

@@ -1,7 +1,6 @@
 """`rwq completion`: the completion script of a shell."""
 
 from enum import StrEnum
-from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.options import argument, option
@@ -25,10 +24,10 @@ Shell = StrEnum("Shell", "BASH ZSH FISH")
 )
 def completion(
     settings: Settings,
-    shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.")],
-    install: Annotated[
-        bool, option("--install", "Write it to a file that the shell reads, and say where it is.")
-    ] = False,
+    shell: Shell = argument("SHELL", "bash, zsh or fish."),
+    install: bool = option(
+        "--install", "Write it to a file that the shell reads, and say where it is."
+    ),
 ) -> None:
     from typer._completion_shared import get_completion_script, install as install_script
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Annotated, Any
+from typing import Any
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
@@ -151,7 +151,7 @@ GROUP_HELP = (
 )
 
 _HELP = "The context's name."
-NameArgument = Annotated[str, argument("NAME", _HELP, offer=offer_contexts)]
+_NAME = argument("NAME", _HELP, offer=offer_contexts)
 _PASSWORDS = frozenset({"password_command", "password_file"})
 _NO_SUCH = "wrong usage, or there is no such context"
 
@@ -195,8 +195,7 @@ def _show_one(
     always_table=True,
 )
 def show(
-    settings: Settings,
-    name: Annotated[str | None, argument("[NAME]", _HELP, offer=offer_contexts)] = None,
+    settings: Settings, name: str | None = argument("[NAME]", _HELP, offer=offer_contexts)
 ) -> None:
     context = settings.server.context if name is None else settings.contexts.get(name)
     if context is None:
@@ -223,23 +222,22 @@ def show(
 )
 def set_(
     settings: Settings,
-    name: NameArgument,
-    password_command: Annotated[
-        str | None, option("--password-command CMD", "A shell command that prints the password.")
-    ] = None,
-    name_color: Annotated[
-        str | None, option("--name-color COLOR", f"The colour of its name: {', '.join(COLOURS)}.")
-    ] = None,
-    read_only: Annotated[
-        bool | None, option("--read-only/--no-read-only", "Refuse changes unless --write is given.")
-    ] = None,
-    protect: Annotated[
-        Protection | None,
-        option("--protect", "none: ask unless --yes; ask: on a terminal always; type: its name."),
-    ] = None,
-    unset: Annotated[
-        list[str] | None, option("--unset KEY", "Remove this setting; can be given several times.")
-    ] = None,
+    name: str = _NAME,
+    password_command: str | None = option(
+        "--password-command CMD", "A shell command that prints the password."
+    ),
+    name_color: str | None = option(
+        "--name-color COLOR", f"The colour of its name: {', '.join(COLOURS)}."
+    ),
+    read_only: bool | None = option(
+        "--read-only/--no-read-only", "Refuse changes unless --write is given."
+    ),
+    protect: Protection | None = option(
+        "--protect", "none: ask unless --yes; ask: on a terminal always; type: its name."
+    ),
+    unset: list[str] | None = option(
+        "--unset KEY", "Remove this setting; can be given several times."
+    ),
 ) -> None:
     url, queues = settings.given.get("url"), settings.given.get("queue") or [None]
     if len(queues) > 1:
@@ -285,7 +283,7 @@ def set_(
     examples=("rwq context use prod", "rwq context use -"),
     usage=_NO_SUCH,
 )
-def use(settings: Settings, name: NameArgument) -> None:
+def use(settings: Settings, name: str = _NAME) -> None:
     from rwq_cli.contexts.editing import use_context
 
     contexts = use_context(settings.contexts_path, name)
@@ -303,7 +301,7 @@ def use(settings: Settings, name: NameArgument) -> None:
 )
 def rm(
     settings: Settings,
-    names: Annotated[list[str], argument("NAME...", "The contexts' names.", offer=offer_contexts)],
+    names: list[str] = argument("NAME...", "The contexts' names.", offer=offer_contexts),
 ) -> None:
     from rwq_cli.contexts.editing import remove_contexts
 
@@ -329,9 +327,7 @@ def rm(
 )
 def check(
     settings: Settings,
-    name: Annotated[
-        str | None, argument("[NAME]", f"{_HELP} Else the server in use.", offer=offer_contexts)
-    ] = None,
+    name: str | None = argument("[NAME]", f"{_HELP} Else the server in use.", offer=offer_contexts),
 ) -> None:
     if name is not None:
         if {"url", "context"} & settings.given.keys():

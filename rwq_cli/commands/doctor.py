@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Any
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, summary_end
@@ -155,15 +155,11 @@ def _codes(text: str) -> frozenset[Code]:
 )
 def doctor(
     settings: Settings,
-    fix: Annotated[bool, option("--fix", "Repair what it can; safe while workers run.")] = False,
-    dry_run: Annotated[bool, option("--dry-run", "With --fix: only say what it would do.")] = False,
+    fix: bool = option("--fix", "Repair what it can; safe while workers run."),
+    dry_run: bool = option("--dry-run", "With --fix: only say what it would do."),
     grace_s: GraceOption = DEFAULT_GRACE,
-    only: Annotated[
-        frozenset[Code] | None, option("--only CODE,...", "Only these findings.", _codes)
-    ] = None,
-    skip: Annotated[
-        frozenset[Code] | None, option("--skip CODE,...", "All findings except these.", _codes)
-    ] = None,
+    only: frozenset[Code] | None = option("--only CODE,...", "Only these findings.", _codes),
+    skip: frozenset[Code] | None = option("--skip CODE,...", "All findings except these.", _codes),
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
     if dry_run and not fix:

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
@@ -61,11 +60,11 @@ _RUN_ITEMS = 500
 def edit(
     settings: Settings,
     choice: Choice,
-    file: Annotated[str | None, option("-f, --file FILE", "The new data; - is stdin.")] = None,
-    run: Annotated[str | None, option("--run COMMAND", "A filter of the data: jq -c .x=1.")] = None,
-    lines: Annotated[
-        bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")
-    ] = False,
+    file: str | None = option("-f, --file FILE", "The new data; - is stdin."),
+    run: str | None = option("--run COMMAND", "A filter of the data: jq -c .x=1."),
+    lines: bool = option(
+        "--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each."
+    ),
 ) -> ExitStatus:
     if run is not None and file is not None:
         raise InvalidArgument.both("--run", "--file")

@@ -1,7 +1,7 @@
 """`rwq help`: how to begin, the help of a command, or a topic."""
 
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -21,14 +21,11 @@ from rwq_cli.help.topics import TOPICS, overview, write_topic
 )
 def show_help(
     settings: Settings,
-    words: Annotated[
-        list[str] | None,
-        argument(
-            "[COMMAND|TOPIC]...",
-            f"A command, as in clean light, or a topic: {', '.join(TOPICS)}.",
-            offer=lambda: [*COMMANDS, *TOPICS],
-        ),
-    ] = None,
+    words: list[str] | None = argument(
+        "[COMMAND|TOPIC]...",
+        f"A command, as in clean light, or a topic: {', '.join(TOPICS)}.",
+        offer=lambda: [*COMMANDS, *TOPICS],
+    ),
 ) -> None:
     if not words:
         settings.out.text(f"{overview(settings.environment.width)}\n")

@@ -5,7 +5,6 @@ from functools import partial
 from math import inf
 from random import shuffle
 from time import time
-from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
@@ -79,17 +78,14 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
 )
 def lease(
     settings: Settings,
-    number: Annotated[
-        int | None, option("-n, --number N", "Lease at most N items.  [default: 1]", min=1)
-    ] = None,
+    number: int | None = option("-n, --number N", "Lease at most N items.  [default: 1]", min=1),
     lease_s: LeaseForOption = DEFAULT_LEASE,
-    ids: Annotated[
-        list[bytes] | None,
-        option("--id ID", "This item, wherever it waits; repeatable.", parse_id, offer=offer_ids()),
-    ] = None,
-    wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False,
-    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait so long at most.")] = None,
-    fair: Annotated[bool, option("--fair", "Try several queues in random order.")] = False,
+    ids: list[bytes] | None = option(
+        "--id ID", "This item, wherever it waits; repeatable.", parse_id, offer=offer_ids()
+    ),
+    wait: bool = option("--wait", "Wait until there is an item to lease."),
+    timeout_s: Duration | None = option("--timeout DUR", "Wait so long at most."),
+    fair: bool = option("--fair", "Try several queues in random order."),
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     environment, wants_data = settings.environment, settings.output is not OutputFormat.IDS

@@ -2,7 +2,6 @@
 
 import glob
 from itertools import islice
-from typing import Annotated
 
 from rwq_cli.cli.choosing import IN_PROCESSING, filters
 from rwq_cli.cli.command import command
@@ -43,7 +42,7 @@ def leases(
     settings: Settings,
     *,
     selection: Selection,
-    mine: Annotated[bool, option("--mine", "Only the leases of this session.")] = False,
+    mine: bool = option("--mine", "Only the leases of this session."),
     limit: LimitOption = 50,
     data: DataOption = False,
     watch: WatchOption = None,

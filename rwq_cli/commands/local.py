@@ -1,7 +1,5 @@
 """`rwq local`: start, stop and inspect the embedded server."""
 
-from typing import Annotated
-
 from rwq_cli.cli.command import command
 from rwq_cli.cli.options import argument
 from rwq_cli.cli.settings import LOCAL, Settings
@@ -41,10 +39,7 @@ def local_sections(status: LocalStatus) -> list[Section]:
 
 GROUP_HELP = "Start, stop or inspect the embedded server behind -u local:."
 
-Directory = Annotated[
-    str | None,
-    argument("[DIR]", "Default: that of -u local:DIR, else ~/.local/state/rwq/local."),
-]
+_DIRECTORY = argument("[DIR]", "Default: that of -u local:DIR, else ~/.local/state/rwq/local.")
 
 
 @command(
@@ -53,7 +48,7 @@ Directory = Annotated[
     examples=("rwq local start", "rwq local start ./data"),
     always_table=True,
 )
-def start(settings: Settings, directory: Directory = None) -> None:
+def start(settings: Settings, directory: str | None = _DIRECTORY) -> None:
     server = _server(settings, directory)
     server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
     settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
@@ -66,7 +61,7 @@ def start(settings: Settings, directory: Directory = None) -> None:
     no="it was not running",
     always_table=True,
 )
-def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
+def stop(settings: Settings, directory: str | None = _DIRECTORY) -> ExitStatus:
     server = _server(settings, directory)
     was_running = server.stop()
     settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
@@ -81,7 +76,7 @@ def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     reads_only=True,
     always_table=True,
 )
-def status(settings: Settings, directory: Directory = None) -> ExitStatus:
+def status(settings: Settings, directory: str | None = _DIRECTORY) -> ExitStatus:
     now = _server(settings, directory).status()
     settings.out.describe([now], LOCAL_FIELDS, local_sections)
     return ExitStatus.OK if now.running else ExitStatus.NO

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from rwq_cli.cli.choosing import filters
 from rwq_cli.cli.command import command
@@ -68,13 +68,13 @@ _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.D
 def ls(
     settings: Settings,
     *,
-    which: Annotated[
-        Which | None, argument("[WHICH]", f"{', '.join(Which).replace(',', ' (default),', 1)}.")
-    ] = None,
+    which: Which | None = argument(
+        "[WHICH]", f"{', '.join(Which).replace(',', ' (default),', 1)}."
+    ),
     limit: LimitOption = 50,
-    offset: Annotated[int, option("--offset N", "Skip the first N.", min=0)] = 0,
-    tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
-    deep: Annotated[bool, option("--deep", "With all: also items in no list; slow.")] = False,
+    offset: int = option("--offset N", "Skip the first N.", min=0, default=0),
+    tail: bool = option("--tail", "Start at the other end: newest first."),
+    deep: bool = option("--deep", "With all: also items in no list; slow."),
     data: DataOption = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,

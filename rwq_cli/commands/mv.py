@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import chain, count
-from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
@@ -57,11 +56,11 @@ _ARRIVAL_S = 5.0
 def mv(
     settings: Settings,
     choice: Choice,
-    to: Annotated[bytes, option("--to QUEUE", "The other queue.", os.fsencode, offer=offer_queues)],
+    to: bytes = option("--to QUEUE", "The other queue.", os.fsencode, offer=offer_queues),
     to_url: ToUrlOption = None,
     to_context: ToContextOption = None,
-    force: Annotated[bool, option("--force", "Also what is leased, delayed or buried.")] = False,
-    follow: Annotated[bool, option("--follow", "Also what arrives later, until stopped.")] = False,
+    force: bool = option("--force", "Also what is leased, delayed or buried."),
+    follow: bool = option("--follow", "Also what arrives later, until stopped."),
 ) -> ExitStatus:
     dry_run = choice.dry_run
     if follow and (choice.by_name or dry_run):

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Iterator
-from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
@@ -33,9 +32,9 @@ from rwq_cli.views.counts import COUNT_FIELDS, QUEUES, QUEUES_PLAIN, Tick, write
 )
 def queues(
     settings: Settings,
-    pattern: Annotated[
-        bytes | None, argument("[PATTERN]", "Only matching names.", os.fsencode, offer=offer_queues)
-    ] = None,
+    pattern: bytes | None = argument(
+        "[PATTERN]", "Only matching names.", os.fsencode, offer=offer_queues
+    ),
     watch: WatchOption = None,
 ) -> None:
     connection = open_connection(settings)

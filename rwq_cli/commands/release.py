@@ -1,7 +1,5 @@
 """`rwq release`: return items to the queue."""
 
-from typing import Annotated
-
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
 from rwq_cli.cli.options import Duration, ForceOption, option
@@ -37,8 +35,8 @@ _LATER = kind_of(Status.DELAYED, _FAILURES)
 def release(
     _: Settings,
     choice: Choice,
-    front: Annotated[bool, option("--front", "Return them to the front, in this order.")] = False,
-    delay_s: Annotated[Duration | None, option("--delay DUR", "Return them later; 0: now.")] = None,
+    front: bool = option("--front", "Return them to the front, in this order."),
+    delay_s: Duration | None = option("--delay DUR", "Return them later; 0: now."),
     force: ForceOption = False,
 ) -> ExitStatus:
     if choice.mine and force:

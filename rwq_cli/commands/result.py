@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from math import inf
-from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
@@ -85,9 +84,9 @@ def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
 )
 def result(
     settings: Settings,
-    item_id: Annotated[bytes, argument("ID", "The item's ID.", parse_id, offer=offer_ids())],
-    wait: Annotated[bool, option("--wait", "Wait while it exists; promotes due items.")] = False,
-    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait so long at most.")] = None,
+    item_id: bytes = argument("ID", "The item's ID.", parse_id, offer=offer_ids()),
+    wait: bool = option("--wait", "Wait while it exists; promotes due items."),
+    timeout_s: Duration | None = option("--timeout DUR", "Wait so long at most."),
 ) -> ExitStatus:
     if item_id == b"-":
         raise InvalidArgument(

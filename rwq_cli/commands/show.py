@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queue
@@ -35,11 +34,9 @@ from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, read_shown, show_sect
 )
 def show(
     settings: Settings,
-    ids: Annotated[
-        list[str] | None, argument("ID...", "IDs, or - for those on stdin.", offer=offer_ids())
-    ] = None,
-    data: Annotated[bool, option("--data", "Show whole payloads.")] = False,
-    eta_s: Annotated[Duration | None, option("--eta DUR", "Watch to estimate their turn.")] = None,
+    ids: list[str] | None = argument("ID...", "IDs, or - for those on stdin.", offer=offer_ids()),
+    data: bool = option("--data", "Show whole payloads."),
+    eta_s: Duration | None = option("--eta DUR", "Watch to estimate their turn."),
 ) -> ExitStatus:
     given = ids or []
     chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)

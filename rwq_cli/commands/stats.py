@@ -1,7 +1,6 @@
 """`rwq stats`: the counts of a queue."""
 
 from collections.abc import Iterator
-from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing, warn_of_idle_reset
@@ -28,10 +27,10 @@ from rwq_cli.views.counts import COUNT_FIELDS, Tick, write_stats
 )
 def stats(
     settings: Settings,
-    fast: Annotated[bool, option("--fast", "Read only lengths, in constant time.")] = False,
-    deep: Annotated[
-        bool, option("--deep", "Walk the whole queue: also orphaned, duplicated, ghosts, results.")
-    ] = False,
+    fast: bool = option("--fast", "Read only lengths, in constant time."),
+    deep: bool = option(
+        "--deep", "Walk the whole queue: also orphaned, duplicated, ghosts, results."
+    ),
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
 ) -> None:

@@ -2,7 +2,6 @@
 
 import os
 from importlib.util import find_spec
-from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.options import Duration, option
@@ -32,9 +31,9 @@ def _interval(text: str) -> Duration:
 )
 def top(
     settings: Settings,
-    every_s: Annotated[
-        Duration, option("--every DUR", "Refresh interval; longer on a slow server.", _interval)
-    ] = _TWO_SECONDS,
+    every_s: Duration = option(
+        "--every DUR", "Refresh interval; longer on a slow server.", _interval, default=_TWO_SECONDS
+    ),
 ) -> None:
     _check_usable(settings)
     from rwq_cli.top.session import Session

@@ -1,7 +1,7 @@
 """`rwq wait`: wait until a queue is empty or short enough, or items are gone."""
 
 from math import inf
-from typing import Annotated, Any
+from typing import Any
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.open_queues import OpenQueues, warn_missing
@@ -53,15 +53,14 @@ def _sections(waited: WaitResult) -> list[Section]:
 )
 def wait(
     settings: Settings,
-    until_empty: Annotated[
-        bool, option("--until-empty", "Until nothing waits, is processed or delayed (the default).")
-    ] = False,
-    below: Annotated[int | None, option("--below N", "Until fewer than N wait.", min=1)] = None,
-    ids: Annotated[
-        list[bytes] | None,
-        option("--id ID", "Until this item is gone; repeatable.", parse_id, offer=offer_ids()),
-    ] = None,
-    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Give up after so long.")] = None,
+    until_empty: bool = option(
+        "--until-empty", "Until nothing waits, is processed or delayed (the default)."
+    ),
+    below: int | None = option("--below N", "Until fewer than N wait.", min=1),
+    ids: list[bytes] | None = option(
+        "--id ID", "Until this item is gone; repeatable.", parse_id, offer=offer_ids()
+    ),
+    timeout_s: Duration | None = option("--timeout DUR", "Give up after so long."),
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
     if until_empty + (below is not None) + bool(ids) > 1:
