@@ -53,15 +53,17 @@ def by_script(
     expected: Expected = ANY,
     journal: "Journal | None" = None,
     *,
+    items_max: int = BATCH_PLACES,
     dry_run: bool = False,
     **saves: Any,
 ) -> Act:
-    """What acts by a script, which is told whether this is the first look if it takes that.
+    """What acts by a script, at most `items_max` in a call, which is told whether this is the first
+    look if it takes that.
 
     With a journal, the items are read and written to it first: see `saving`, also for `saves`.
     """
     if journal is not None and not dry_run:
-        act = by_script(queue, script, args, once_read(queue, expected))
+        act = by_script(queue, script, args, once_read(queue, expected), items_max=items_max)
         return saving(queue, journal, act, expected, **saves)
     if dry_run:
         # Before the lists are read.
@@ -75,7 +77,8 @@ def by_script(
         return script_words(script, known.id_args(call.ids), **named)
 
     def each_call(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        each = ((call.ids, words(call, is_first_look)) for call in calls if call.ids)
+        parts = (part for call in calls for part in call.parts(items_max))
+        each = ((part.ids, words(part, is_first_look)) for part in parts)
         return queue.act_each(script, each, dry_run=dry_run)
 
     return each_call

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from typing import Any
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, BATCH_WRITES, Flush, in_batches
 from rwq_cli.core.clock import GRACE_S
@@ -112,8 +113,9 @@ def _moved(
     )
     finished: set[bytes] = set()
     if is_near:
-        args, how = moving_args(to.name, force, *undoes), {"keeps_leased": not force}
-        act = by_script(queue, "move", args, expected, journal, dry_run=dry_run, **how)
+        args, both = moving_args(to.name, force, *undoes), (expected, journal)
+        how: dict[str, Any] = {"items_max": _MOVE_ITEMS, "keeps_leased": not force}
+        act = by_script(queue, "move", args, *both, dry_run=dry_run, **how)
     else:
         act = transfer = Transfer(queue, to, force, once_read(queue, expected), dry_run)
         for batch in transfer.finish():
@@ -123,7 +125,7 @@ def _moved(
             act = saving(queue, journal, act, expected, keeps_leased=not force)
     left = (i for i in ids if i not in finished) if finished else ids
     grace = None if force else grace_s
-    yield from run(queue, act, left, "moving", expected, items_max=_MOVE_ITEMS, grace_s=grace)
+    yield from run(queue, act, left, "moving", expected, grace_s=grace)
 
 
 def moving_args(

@@ -2,7 +2,7 @@
 the conditions that they must still meet.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha1
 from typing import Any, NamedTuple
 
@@ -83,6 +83,10 @@ class Located(NamedTuple):
     def part(self, first: int, end: int | None = None) -> "Located":
         """The same for a part of the IDs."""
         return self._replace(ids=self.ids[first:end], places=self.places[first:end])
+
+    def parts(self, items_max: int) -> "Iterator[Located]":
+        """The same in parts, each with at most this many IDs."""
+        return (self.part(at, at + items_max) for at in range(0, len(self.ids), items_max))
 
 
 def mark_of(item: Item, marked_by: str) -> bytes:

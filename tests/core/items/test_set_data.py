@@ -48,10 +48,13 @@ def test_only_the_data_of_an_item_in_any_state_change(queue: WorkQueue, foreign:
         assert contents(foreign.raw) == before, name
 
 
-def test_the_expiry_of_the_data_stays(queue: WorkQueue, foreign: Foreign) -> None:
+def test_the_expiry_of_the_data_stays_also_in_an_undo(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.pexpire("jobs:item:a", 500_000)
-    assert edit(queue, read(queue, b"a"), b"new") is Status.SET
+    item = read(queue, b"a")
+    assert edit(queue, item, b"new") is Status.SET
+    assert 400_000 < foreign.raw.pttl("jobs:item:a") <= 500_000
+    assert put_back(queue, {item: NEW}) == {b"a": Status.REPLACED}
     assert 400_000 < foreign.raw.pttl("jobs:item:a") <= 500_000
 
 

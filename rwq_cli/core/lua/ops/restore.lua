@@ -1,7 +1,7 @@
 -- Restore items as they were: with their data, place, lease, times and returns.
 --
 -- include: locate, schedule, marks
--- writes: leases MGET SET DEL; delayed ZADD ZREM; buried ZADD ZREM; returns HSET HDEL; cleaning LREM; item MSET GET;
+-- writes: leases MGET SET DEL; delayed ZADD ZREM; buried ZADD ZREM; returns HSET HDEL; cleaning LREM; item MSET SET GET;
 --   main LLEN LPUSH RPUSH LREM LSET RPOP; processing LLEN LPUSH LREM LSET RPOP; server TIME
 -- arg on_conflict  what to do with an ID that exists with other data: 'fail' | 'skip' | 'replace'
 -- arg front:flag  put each item of main before all waiting items, not after them
@@ -49,17 +49,18 @@ local function status_of(line, id, data, may_replace)
 end
 
 local statuses, done, restored, restored_ids, replaced, keys_and_data = {}, {}, {}, {}, {}, {}
+local in_place = {}
 for i, id in ipairs(ids) do
   local at = (i - 1) * FIELDS + 1
   local status = status_of(args[at], id, args[at + 2], args[at + 9])
   statuses[id] = status
   local is_written = status == 'imported' or status == 'replaced'
-  if is_written then
+  if is_written and string.sub(args[at + 9], 1, 1) == '=' then
+    in_place[#in_place + 1] = at
+  elseif is_written then
     keys_and_data[#keys_and_data + 1], keys_and_data[#keys_and_data + 2] = item_prefix .. id, args[at + 2]
-    if string.sub(args[at + 9], 1, 1) ~= '=' then
-      restored[#restored + 1], restored_ids[#restored_ids + 1] = at, id
-      replaced[#replaced + 1] = status == 'replaced' and id or nil
-    end
+    restored[#restored + 1], restored_ids[#restored_ids + 1] = at, id
+    replaced[#replaced + 1] = status == 'replaced' and id or nil
   end
   done[#done + 1] = (is_written or status == 'already-there') and args[at] or nil
 end
@@ -70,6 +71,10 @@ end
 -- refuse its other writes.
 mark_lines(done)
 for_all('MSET', nil, keys_and_data)
+for _, at in ipairs(in_place) do
+  -- An expiry that somebody has given the item stays, as in an edit.
+  redis.call('SET', item_prefix .. args[at + 1], args[at + 2], 'KEEPTTL')
+end
 remove_entries(replaced)
 -- Even an ID without data may have leftovers: a lease, or the due time of a completed item.
 forget_entries(restored_ids)
