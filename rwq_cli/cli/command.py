@@ -88,13 +88,12 @@ class RwqCommand(TyperCommand):
         if not self.manual.writes_elsewhere:
             settings.check_yes_for()
         call.environment.quiet = settings.quiet
-        options = settings.output_options
         # What only reads checks them before it writes: `--watch` adds fields.
         fields = None if self.manual.reads_only else self.manual.fields(ctx.params)
-        if options.is_special and fields is not None:
+        if settings.is_special and fields is not None:
             from rwq_cli.output.records import check
 
-            check(fields, options)
+            check(fields, settings)
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

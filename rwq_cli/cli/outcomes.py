@@ -41,7 +41,7 @@ def outcomes_of(
         return failure_reasons(queue.name, failed, leases, reasons or {}, lines)
 
     return Outcomes(
-        settings.output_options,
+        settings,
         kind,
         queue.name,
         dry_run=dry_run,

@@ -47,7 +47,7 @@ class ServerSetting(NamedTuple):
     context: "Context | None" = None
 
 
-class Settings:
+class Settings(OutputOptions):
     """The settings of one run, which nothing changes."""
 
     # `beside` are those of another server that the run writes to, too; None for none.
@@ -65,10 +65,9 @@ class Settings:
         self._manual, self._options = manual, options
         self.null_separated = bool(options.get("null"))
         self.quiet, self.verbose = bool(given.get("quiet")), bool(given.get("verbose"))
-        # The fields that `--fields` chooses, each once; None for all. The field of `--by`.
         chosen = (name.strip() for name in given.get("fields", "").split(","))
         self.fields = list(dict.fromkeys(filter(None, chosen))) if "fields" in given else None
-        self.by: str | None = given.get("by")
+        self.sort, self.by, self.reverse = given.get("sort"), given.get("by"), "reverse" in given
         # What describes something is a table in a pipe, too, unless fields are chosen.
         is_described = manual.always_table and options.get("watch") is None and self.fields is None
         is_table = environment.stdout_is_terminal or is_described
@@ -268,25 +267,11 @@ class Settings:
         """True if a person reads the results: a table, or no format was requested."""
         return self.output_origin == "default" or self.output.is_table
 
-    @property
-    def output_options(self) -> OutputOptions:
-        return OutputOptions(
-            self.environment,
-            self.output,
-            self.colour,
-            self.null_separated,
-            self.progress,
-            fields=self.fields,
-            sort=self.given.get("sort"),
-            reverse=bool(self.given.get("reverse")),
-            by=self.by,
-        )
-
     @cached_property
     def out(self) -> "Output":
         from rwq_cli.output.records import Output
 
-        return Output(self.output_options)
+        return Output(self)
 
     @cached_property
     def progress(self) -> "TerminalProgress | None":
@@ -297,14 +282,10 @@ class Settings:
 
         return TerminalProgress(environment, colour=self.wants_colour(is_terminal=True))
 
-    def end_progress(self) -> None:
-        if (progress := vars(self).get("progress")) is not None:
-            progress.end()
-
     def read_limit(self, limit: int) -> int | None:
         """How many records a listing with this `-n` reads; None for all."""
         # What is sorted or counted is limited afterwards.
-        return None if self.output_options.reads_all else limit or None
+        return None if self.reads_all else limit or None
 
     @property
     def needs_data(self) -> bool:
@@ -319,12 +300,12 @@ class Settings:
     @property
     def needs_ids_only(self) -> bool:
         """True if the output needs no more than the IDs of items."""
-        sort, is_ids = self.given.get("sort"), self.output is OutputFormat.IDS
-        return is_ids and self.by is None and sort in (None, "id")
+        is_ids = self.output is OutputFormat.IDS
+        return is_ids and self.by is None and self.sort in (None, "id")
 
     @property
     def _fields_used(self) -> Sequence[str]:
-        return [*(self.fields or ()), *filter(None, [self.given.get("sort"), self.by])]
+        return [*(self.fields or ()), *filter(None, [self.sort, self.by])]
 
     def wants_colour(self, *, is_terminal: bool) -> bool:
         when = _one_of(ColourMode, self.given.get("color", "auto"), "--color")

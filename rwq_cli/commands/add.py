@@ -131,7 +131,7 @@ def add(
     if len(queues) > 1:
         found = add_spread(queues, items, unique=unique, dry_run=dry_run)
         out = Outcomes(
-            settings.output_options,
+            settings,
             _KIND,
             None,
             dry_run=dry_run,

@@ -115,9 +115,15 @@ class Cleaning(NamedTuple):
             return warn_if_missing(self.settings, queue, found) if warns else found
 
         name = "" if opened.is_one else escaped(queue.name)
-        options, kind = self.settings.output_options, CLEAN if actions is None else _ROUND
+        kind = CLEAN if actions is None else _ROUND
         with Outcomes(
-            options, kind, queue.name, dry_run=self.dry_run, where=where, parts=parts, name=name
+            self.settings,
+            kind,
+            queue.name,
+            dry_run=self.dry_run,
+            where=where,
+            parts=parts,
+            name=name,
         ) as out:
             try:
                 for batch in opened.reader(repairs, queue):
@@ -188,7 +194,7 @@ def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, deep: bool
     opened = OpenQueues(settings, all_queues=cleaning.all_queues, changes=True)
     if cleaning.every is not None:
         return _clean_until_stopped(cleaning, opened, cleaning.every, deep_every, deep=deep)
-    parts, status = None if opened.find().is_one else Parts(settings.output_options), ExitStatus.OK
+    parts, status = None if opened.find().is_one else Parts(settings), ExitStatus.OK
     for queue in opened.queues:
         name = escaped(queue.name) if opened.is_one else None
         where = partial(summary_end, settings, name)
@@ -212,7 +218,7 @@ def _clean_until_stopped(
     settings, environment = cleaning.settings, cleaning.settings.environment
     # A round that did something says so.
     environment.interrupted = ""
-    parts, connection = Parts(settings.output_options), opened.connection
+    parts, connection = Parts(settings), opened.connection
     read_counts = queue_scraper(connection)
     queues: list[WorkQueue] = []
     # How many rounds are complete, by their depth, and what was done, by queue.

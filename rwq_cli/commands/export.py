@@ -54,10 +54,10 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
     opened = OpenQueues(settings, all_queues=all_queues).find()
     if choice.by_name and not opened.is_one:
         raise InvalidArgument("IDs can be exported from one queue only", "give -q once")
-    options, environment = settings.output_options, settings.environment
-    is_lines = options.format in _LINES and options.fields is None
-    if options.reads_all:
-        check(EXPORT_FIELDS, options)
+    environment = settings.environment
+    is_lines = settings.output in _LINES and settings.fields is None
+    if settings.reads_all:
+        check(EXPORT_FIELDS, settings)
     exports: list[Export] = []
     named = 0
 
@@ -98,7 +98,7 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
             header = Header(first.queue, first.exported_ms)
         environment.stdout.write(header_line(header))
         written = 0
-        for batch in progress_until_first(batches, options):
+        for batch in progress_until_first(batches, settings):
             for queue, entry in batch:
                 environment.stdout.write(entry_line(entry, None if opened.is_one else queue))
             written += len(batch)

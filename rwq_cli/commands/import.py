@@ -88,7 +88,7 @@ def import_(
                 forget_marks(queue, reader.file_id)
 
     is_one = bool(reader.header.queue)
-    parts = None if is_one else Parts(settings.output_options)
+    parts = None if is_one else Parts(settings)
     queues: dict[bytes, WorkQueue] = {}
     status, reported = ExitStatus.OK, 0
     for queue, lines in _parts(settings, connection, reader):

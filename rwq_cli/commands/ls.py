@@ -109,7 +109,7 @@ def ls(
             source,
             selection,
             limit=settings.read_limit(limit),
-            offset=0 if settings.output_options.reads_all else offset,
+            offset=0 if settings.reads_all else offset,
             tail=tail,
             data=data or settings.needs_data,
             bare=settings.needs_ids_only,

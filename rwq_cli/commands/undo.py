@@ -298,7 +298,7 @@ def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: 
 
     freed = 0
     with Outcomes(
-        settings.output_options,
+        settings,
         PRUNED,
         None,
         dry_run=dry_run,

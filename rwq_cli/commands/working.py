@@ -119,7 +119,7 @@ def run_worker(
 ) -> None:
     names = ", ".join(escaped(queue.name) for queue in queues)
     out = Outcomes(
-        settings.output_options,
+        settings,
         EVENTS,
         None,
         dry_run=False,

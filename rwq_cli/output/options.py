@@ -2,12 +2,8 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.environment import Environment
-
-if TYPE_CHECKING:
-    from rwq_cli.output.progress import TerminalProgress
 
 
 class OutputFormat(StrEnum):
@@ -37,20 +33,19 @@ class OutputFormat(StrEnum):
         return self in (OutputFormat.DATA, OutputFormat.IDS)
 
 
-class OutputOptions(NamedTuple):
-    """Where and how to write."""
+class OutputOptions:
+    """Where and how to write: the part of `Settings`, which sets them, that output needs."""
 
-    # With `null_separated`, `ids` and `data` end each record with NUL, and IDs are not escaped. The
-    # progress line ends before results are written. `fields`, `sort` and `by` are names of fields.
+    # With `null_separated`, `ids` and `data` end each record with NUL, and IDs are not escaped.
+    # `fields`, each once, `sort` and `by` are names of fields; None for all fields.
     environment: Environment
-    format: OutputFormat
-    colour: bool = True
-    null_separated: bool = False
-    progress: "TerminalProgress | None" = None
-    fields: Sequence[str] | None = None
-    sort: str | None = None
-    reverse: bool = False
-    by: str | None = None
+    output: OutputFormat
+    colour: bool
+    null_separated: bool
+    fields: Sequence[str] | None
+    sort: str | None
+    reverse: bool
+    by: str | None
 
     @property
     def is_ordered(self) -> bool:
@@ -63,8 +58,9 @@ class OutputOptions(NamedTuple):
     @property
     def is_special(self) -> bool:
         """True if not every command can honour them: fields, an order, nothing but IDs or data."""
-        return self.fields is not None or self.reads_all or self.format.is_raw
+        return self.fields is not None or self.reads_all or self.output.is_raw
 
     def end_progress(self) -> None:
-        if self.progress is not None:
-            self.progress.end()
+        """End the progress line, if there is one: before results are written."""
+        if (progress := vars(self).get("progress")) is not None:
+            progress.end()

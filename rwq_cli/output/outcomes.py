@@ -185,7 +185,7 @@ class Outcomes(Generic[T]):
             self._failures += islice(failed, room)
         if self.dry_run and kind.preview is not None:
             self._previewed += islice(batch, NAMED_ROWS - len(self._previewed))
-        if self.options.format in _WITH_ROWS and self._unwritten is None:
+        if self.options.output in _WITH_ROWS and self._unwritten is None:
             self._write(batch, self.queue if queue is None else queue)
 
     def _write(self, batch: Iterable[T], queue: bytes | None) -> None:
@@ -193,7 +193,7 @@ class Outcomes(Generic[T]):
         if self.options.environment.stdout_is_terminal:
             self.options.end_progress()
         kind = self.kind
-        shows_all = kind.shows_all and self.options.format is not OutputFormat.IDS
+        shows_all = kind.shows_all and self.options.output is not OutputFormat.IDS
         try:
             for outcome in batch:
                 if shows_all or kind.word(outcome) in kind.shown:
@@ -203,7 +203,7 @@ class Outcomes(Generic[T]):
 
     def finish(self, **facts: object) -> ExitStatus:
         """Write what follows the rows, and return the exit code; JSON has these facts, too."""
-        environment, output = self.options.environment, self.options.format
+        environment, output = self.options.environment, self.options.output
         with self:
             self.options.end_progress()
             reasons: list[tuple[T, str]] = []
@@ -327,7 +327,7 @@ class Parts:
 
     def finish(self) -> ExitStatus:
         """Write what follows the last part, and return the exit code of all."""
-        environment, output = self._options.environment, self._options.format
+        environment, output = self._options.environment, self._options.output
         if output is OutputFormat.JSON or (self._statuses and output in _WITH_ROWS):
             self.out.end()
         environment.stdout.flush()

@@ -63,7 +63,7 @@ class Output:
         # rows. `id_batches` are read in place of the records for `-o ids`. `limit` and `offset` are
         # for records that are sorted or counted. With `unframed`, `-o data` adds nothing to the
         # bytes.
-        options, output = self.options, self.options.format
+        options, output = self.options, self.options.output
         if options.by is None:
             fields = fields.shown_as(_fields_of((*wide, *columns), fields))
         records, fields = self._arranged(records, fields, limit, offset)
@@ -124,11 +124,11 @@ class Output:
         """Write detailed records; returns their number."""
         # `text` replaces the sections for people and `plain`. With `is_one`, JSON is an object.
         options, out = self.options, self._environment.stdout
-        is_json = options.format is OutputFormat.JSON
+        is_json = options.output is OutputFormat.JSON
         if options.by is not None or (options.fields is not None and not is_json):
             return self.table(records, fields, ())
         records, fields = self._arranged(records, fields, None, 0)
-        is_text = options.format.is_table or options.format is OutputFormat.PLAIN
+        is_text = options.output.is_table or options.output is OutputFormat.PLAIN
         is_listed = not is_text and not (is_json and is_one)
         if is_listed:
             self.use(fields, table=_fields_of(csv_columns, fields), unframed=is_one)
@@ -143,7 +143,7 @@ class Output:
 
                     line = indented(line)
                 out.write(line + b"\n")
-            elif text is None and options.format is OutputFormat.PLAIN:
+            elif text is None and options.output is OutputFormat.PLAIN:
                 lines = [f"{name}\t{plain(value)}\n" for name, value in fields.flat(record).items()]
                 out.write("".join(["\n" if count > 1 else "", *lines]).encode())
             elif text is None:
@@ -168,9 +168,9 @@ class Output:
     def _end(self) -> None:
         if self.continues:
             return
-        if self.options.format is OutputFormat.JSON:
+        if self.options.output is OutputFormat.JSON:
             self._environment.stdout.write(b"\n]\n" if self._written else b"[]\n")
-        if self.options.format is OutputFormat.CSV:
+        if self.options.output is OutputFormat.CSV:
             self._write_header()
         if self._changed_ids:
             self._environment.note(
@@ -193,7 +193,7 @@ class Output:
         self._unframed = unframed
 
     def write(self, record: Any) -> None:
-        output, fields, write = self.options.format, self._fields, self._write
+        output, fields, write = self.options.output, self._fields, self._write
         if output is OutputFormat.PLAIN:
             line = "\t".join(plain(column.get(record)) for column in self._columns)
             write(line.encode() + b"\n")
@@ -274,7 +274,7 @@ class Output:
 
     def footer(self, line: Callable[[], str]) -> None:
         """Write the note that `line` returns below a table; elsewhere only to a terminal."""
-        environment, is_table = self._environment, self.options.format.is_table
+        environment, is_table = self._environment, self.options.output.is_table
         if not is_table and (self.continues or not environment.stderr_is_terminal):
             return
         text = line()
@@ -328,7 +328,7 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
         return
     if options.sort is not None:
         fields.columns_of(options.sort)
-    output = options.format
+    output = options.output
     if output is OutputFormat.IDS and fields.has_other_ids:
         if options.is_ordered:
             raise InvalidArgument(

@@ -172,7 +172,7 @@ _DEEP = (*_STATES, "orphaned", "duplicated", "ghosts")
 def write_stats(
     out: Output, counts: Iterable[Counts], tick: Tick | None, *, fast: bool, deep: bool, one: bool
 ) -> None:
-    output, plain = out.options.format, _DEEP if deep else _STATES
+    output, plain = out.options.output, _DEEP if deep else _STATES
     columns = LENGTHS if fast else plain
     is_detailed = output is not OutputFormat.WIDE and (tick is None or output.is_table)
     if not (one and is_detailed):

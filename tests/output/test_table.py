@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
 from rwq_cli.output.console import cut, width
 from rwq_cli.output.field import Cut, Field
-from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.records import Output
 from rwq_cli.output.sections import COMMAND_STYLE, Section, wrapped
 from rwq_cli.output.tables import fit, table_lines
@@ -131,7 +131,8 @@ def test_words_are_wrapped(text: str, room: int, lines: list[str]) -> None:
 def test_a_section_is_printed_as_it_is_in_its_styles(colour: bool) -> None:
     out = io.BytesIO()
     environment = Environment({"COLUMNS": "30"}, io.BytesIO(), out, io.BytesIO())
-    output = Output(OutputOptions(environment, OutputFormat.TABLE, colour))
+    given = {"output": "table", "color": "always" if colour else "never"}
+    output = Output(Settings(environment, given))
     command = "rwq show -q jobs a-long-id-that-does-not-fit"
     rows = [("state", "[red]a[/red] :smile: 12", "red"), ("next", command, COMMAND_STYLE)]
     output.sections([Section("jobs", rows)])
