@@ -181,7 +181,7 @@ class Choice(NamedTuple):
         queue = open_queue(self.settings)
         shows, file = partial(outcomes_of, self.settings, queue), None
         if undo is not None:
-            options["journal"] = file = undo(self.settings, queue, question)
+            options["journal"] = file = undo(self.settings, queue)
             shows = file.outcomes
 
         def act(chosen: "Chosen", *, dry_run: bool) -> Outcomes:
@@ -204,7 +204,7 @@ class Choice(NamedTuple):
         act: Callable[..., Outcomes] | None = None,
     ) -> "Chosen":
         """Return the named IDs as a stream, or select the items now."""
-        # The question, one of `QUESTIONS`, is not asked in a dry run; with `only_many`, only if
+        # The question, see `confirm`, is not asked in a dry run; with `only_many`, only if
         # options chose the items and they are many or the context is protected. It counts those of
         # which a dry run of `act` says that it would succeed, or all that exist if that is None.
         from rwq_cli.cli.confirm import confirm_ids, is_confirmed

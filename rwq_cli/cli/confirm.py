@@ -22,25 +22,6 @@ from rwq_cli.output.escape import escaped
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # From this many items on, the user has to type the queue's name.
 MANY = 1000
-# What each question says that rwq will do, `{}` being the items of a queue; `undo` asks in full.
-QUESTIONS = {
-    "bury": "bury {}",
-    "bury --force": "bury {} and end the leases of other sessions",
-    "complete": "complete {} and delete their data",
-    "edit --run": "run a command on the data of {}",
-    "edit: empty": "replace the data with nothing in {}",
-    "edit: not JSON": "replace JSON with data that is not JSON in {}",
-    "import": "replace {} with what {file} has",
-    "kick": "kick {}",
-    "mv": "move {} to {to}",
-    "purge": "remove all {}",
-    "release": "release {}",
-    "release --force": "release {} and end the leases of other sessions",
-    "rm": "remove {}",
-    "undo": "Undo {done}? On {server}.",
-    "undo --redo": "Redo {done}? On {server}.",
-    "undo --prune": "rwq will delete {files}.",
-}
 
 
 class Declined(RwqError):
@@ -62,15 +43,10 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
     return True
 
 
-def asks_for(what: str, **names: str) -> str:
-    """A question of `QUESTIONS` with these names in it, and still without the items."""
-    return QUESTIONS[what].format("{}", **names)
-
-
 def confirm(
     settings: Settings, what: str, items: int, queue: str, *, leased: int = 0, note: str = ""
 ) -> None:
-    """Return only if the user agrees to a question; see `QUESTIONS` and `asks_for`."""
+    """Return only if the user agrees to what rwq will do, such as `remove {}`, to so many items."""
     # `leased` is how many of them are leased, and `note` more about them. Without items, nothing is
     # asked. Raises `Declined`, or `InvalidArgument` where there is no terminal to ask on.
     if not items:
@@ -82,7 +58,7 @@ def confirm(
     if settings.beside is not None:
         # The action names the other server.
         named, where = named + where, ""
-    question = f"rwq will {QUESTIONS.get(what, what).replace('{}', named, 1)}{where}."
+    question = f"rwq will {what.replace('{}', named, 1)}{where}."
     confirm_action(settings, question, items=items, queue=queue)
 
 

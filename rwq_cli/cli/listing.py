@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rwq_cli.cli.open_queues import (
     OpenQueues,
+    note_idle_reset,
     warn_if_missing,
-    warn_of_idle_reset,
     warn_of_reading,
 )
 from rwq_cli.cli.settings import Settings
@@ -15,6 +15,7 @@ from rwq_cli.cli.watching import watched
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.model import Item
 from rwq_cli.output import human
+from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.records import Output
 from rwq_cli.views.items import ITEM_FIELDS, WIDE, Columns, columns_for, plain_order, with_returns
 
@@ -71,7 +72,7 @@ def list_items(
     """List items of `noun`, such as `waiting items`, which `read` reads from each queue."""
     # `joined` joins those of several queues, and `read_ids` reads only the IDs; see `columns_for`.
     opened = OpenQueues(settings, all_queues=all_queues)
-    skips_sizes = settings.shows_sizes and not (data or settings.needs_data)
+    reads_sizes = data or settings.needs_data or settings.output is OutputFormat.IDS
 
     def footer(shown: int) -> str:
         count = f"{human.count(shown)} shown"
@@ -97,7 +98,7 @@ def list_items(
             ids = opened.each(lambda queue: warn_if_missing(settings, queue, read_ids(queue)))
         shown = write_items(
             out,
-            warn_of_idle_reset(settings, queues, items, _SKIPPED, lambda _item: skips_sizes),
+            items,
             columns_for(listing, lambda: queues[0].now_ms(), data=data),
             empty=f"No {noun} in {opened.label}.",
             has_queue=not opened.is_one,
@@ -110,6 +111,8 @@ def list_items(
             out.note(f"the {limit:,} most frequent; -n 0 shows all")
         elif settings.by is None and shown:
             out.footer(lambda: footer(shown))
+        if shown and settings.shows_sizes and not reads_sizes:
+            note_idle_reset(settings, queues[0], _SKIPPED)
         if last_note:
             out.note(last_note)
 

@@ -12,7 +12,6 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType
 from rwq_cli.core.keys import is_glob
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.options import OutputFormat
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.selection import Selection
@@ -140,22 +139,6 @@ def warn_missing(settings: Settings, queue: "WorkQueue") -> None:
                 f"lists the queues{patterns}",
                 once=True,
             )
-
-
-def warn_of_idle_reset(
-    settings: Settings,
-    queues: "Sequence[WorkQueue]",
-    records: Iterable[T],
-    consequence: str,
-    applies: Callable[[T], bool] = lambda _record: True,
-) -> Iterator[T]:
-    """Yield records; note before the first one that it applies to what looking at it would do."""
-    is_said = settings.output is OutputFormat.IDS
-    for record in records:
-        if not is_said and applies(record):
-            is_said = True
-            note_idle_reset(settings, queues[0], consequence)
-        yield record
 
 
 def note_idle_reset(settings: Settings, queue: "WorkQueue", consequence: str) -> None:

@@ -46,7 +46,7 @@ def bury(
     return (choice.including(_LEASED) if force else choice).act(
         bury_items,
         _KIND,
-        "bury --force" if force else "bury",
+        "bury {} and end the leases of other sessions" if force else "bury {}",
         only_many=not force,
         reasons={Status.NOT_OWNER: "--force ends its lease"},
         reason=reason,

@@ -1,6 +1,7 @@
 """`rwq complete`: finish items."""
 
 import os
+from functools import partial
 from typing import Any
 
 from rwq_cli.cli.choosing import Choice, selects
@@ -71,7 +72,7 @@ def complete(
         # Scripts complete IDs one by one, and need not wait for these imports.
         from rwq_cli.commands.undoing import Undo
 
-        options = {"undo": Undo}
+        options = {"undo": partial(Undo, verb="complete")}
     owners = [settings.holder] if choice.mine else None
     if owner is not None:
         owners = [os.fsencode(owner), settings.holder_of(owner)]
@@ -79,7 +80,7 @@ def complete(
     return choice.act(
         complete_items,
         _KIND,
-        "complete",
+        "complete {} and delete their data",
         only_many=True,
         reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
         owner=owners,

@@ -146,7 +146,7 @@ def edit(
         with undo.outcomes(_KIND, dry_run=dry_run, reasons=reasons) as out:
             if run is not None:
                 out.extra = lambda: {"rejected": rejected}
-            chosen = choice.choose(queue, "edit --run", only_many=True)
+            chosen = choice.choose(queue, "run a command on the data of {}", only_many=True)
             out.all(edit_items(queue, edits(chosen), undo, dry_run=dry_run))
             try:
                 _confirm(settings, queue, held, yes=yes)
@@ -184,9 +184,9 @@ def _loses(item: ItemSnapshot, data: bytes) -> str | None:
     """What an edit would do to data that were good, to be asked about; None if they stay so."""
     if item.data and not data:
         # As from an input that failed.
-        return "edit: empty"
+        return "replace the data with nothing in {}"
     if json_error(data) is not None and json_error(item.data) is None:
-        return "edit: not JSON"
+        return "replace JSON with data that is not JSON in {}"
     return None
 
 

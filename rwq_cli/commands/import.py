@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rwq_cli.cli.command import command
-from rwq_cli.cli.confirm import asks_for, confirm, is_confirmed
+from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption, argument, option
 from rwq_cli.cli.settings import Settings
@@ -151,5 +151,5 @@ def _confirm(settings: Settings, connection: "Connection", file: str) -> None:
         ids = [each.item_id for each in outcomes if each.status is Status.REPLACED]
         leased = sum(f.has_data and f.session is not None for f in probe(queue, ids))
         queue.progress.hide()
-        what = asks_for("import", file=reader.name)
+        what = f"replace {{}} with what {reader.name} has"
         confirm(settings, what, len(ids), escaped(queue.name), leased=leased)

@@ -25,4 +25,4 @@ _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWN
 @selects(frozenset({State.BURIED}))
 def kick(_: Settings, choice: Choice) -> ExitStatus:
     reasons = {Status.NOT_OWNER: "rwq release --force ends its lease"}
-    return choice.act(kick_items, _KIND, "kick", only_many=True, reasons=reasons)
+    return choice.act(kick_items, _KIND, "kick {}", only_many=True, reasons=reasons)

@@ -7,7 +7,6 @@ from itertools import chain, count
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
-from rwq_cli.cli.confirm import asks_for
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.interrupts import ending_on_terminate
@@ -95,7 +94,7 @@ def mv(
         ) as out,
     ):
         asking = choice._replace(settings=opened.both(settings))
-        chosen = asking.choose(queue, asks_for("mv", to=to_shown), act=act)
+        chosen = asking.choose(queue, f"move {{}} to {to_shown}", act=act)
         later = _later(queue, choice) if follow else iter(())
         # What stays is tried once.
         left: set[bytes] = set()

@@ -38,7 +38,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
             counts = queue.counts() if items else None
             leased = (counts.leased or 0) + (counts.held or 0) if counts is not None else 0
             queue.connection.progress.hide()
-            confirm(settings, "purge", items, escaped(queue.name), leased=leased)
+            confirm(settings, "remove all {}", items, escaped(queue.name), leased=leased)
         out.all(purge_queue(queue, undo, results=purged, dry_run=dry_run))
     if not (out.has_work or purged.others or purged.is_denied):
         warn_missing(settings, queue)

@@ -48,7 +48,7 @@ def release(
     return choice.act(
         release_items,
         _LATER if delay_s else _NOW,
-        "release --force" if force else "release",
+        "release {} and end the leases of other sessions" if force else "release {}",
         only_many=not force,
         reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
         force=force,

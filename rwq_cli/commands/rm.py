@@ -1,5 +1,7 @@
 """`rwq rm`: remove items."""
 
+from functools import partial
+
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
 from rwq_cli.cli.settings import Settings
@@ -27,4 +29,5 @@ _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
 )
 @selects(ITEMS)
 def rm(_: Settings, choice: Choice) -> ExitStatus:
-    return choice.act(remove, _KIND, "rm", takes_all=True, undo=Undo)
+    undo = partial(Undo, verb="rm")
+    return choice.act(remove, _KIND, "remove {}", takes_all=True, undo=undo)

@@ -5,7 +5,7 @@ from functools import partial
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.open_queues import warn_if_missing, warn_of_idle_reset
+from rwq_cli.cli.open_queues import note_idle_reset, warn_if_missing
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, argument, offer_ids, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import State
@@ -63,8 +63,9 @@ def show(
     def noted() -> Iterator[Shown]:
         nonlocal missing
         is_noted = wants_sizes and not (data or settings.output.is_raw)
-        consequence = "what is shown was read before"
-        for each in warn_of_idle_reset(settings, [queue], shown, consequence, lambda _: is_noted):
+        for each in shown:
+            if is_noted:
+                note_idle_reset(settings, queue, "what is shown was read before")
             if not each.item.state.has_data:
                 missing += 1
                 if settings.output.is_raw:

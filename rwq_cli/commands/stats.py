@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from rwq_cli.cli.command import command
-from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing, warn_of_idle_reset
+from rwq_cli.cli.open_queues import OpenQueues, note_idle_reset, warn_if_missing
 from rwq_cli.cli.options import AllQueuesOption, WatchOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.output.options import OutputFormat
 from rwq_cli.views.counts import COUNT_FIELDS, Tick, write_stats
 
 
@@ -42,18 +43,12 @@ def stats(
         counts = queue.lengths() if fast else queue.counts(deep=deep)
         if deep and counts.results is None:
             settings.environment.note("rwq: this user may not read results; they are not counted")
+        if counts.waiting and not (fast or settings.output is OutputFormat.IDS):
+            note_idle_reset(settings, queue, "payload sizes are not sampled")
         return warn_if_missing(settings, queue, [counts], lambda counts: counts.is_empty)
 
     def show(tick: Tick | None) -> None:
         counted = opened.find().each(count)
-        if not fast:
-            counted = warn_of_idle_reset(
-                settings,
-                opened.queues,
-                counted,
-                "payload sizes are not sampled",
-                lambda counts: counts.waiting > 0,
-            )
         write_stats(settings.out, counted, tick, fast=fast, deep=deep, one=opened.is_one)
 
     watched(settings, watch, opened.connection, show, lambda: opened.find().queues)

@@ -9,7 +9,7 @@ from time import time
 from typing import Any
 
 from rwq_cli.cli.command import command
-from rwq_cli.cli.confirm import asks_for, confirm_action, is_confirmed, server_shown
+from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
 from rwq_cli.cli.options import DryRunOption, Duration, YesOption, argument, option
@@ -268,8 +268,7 @@ def _ask(
     age = human.ago(age_s if age_s < 60 else age_s - age_s % 60)
     by = "" if origin.by is None else f", by {escaped_text(origin.by)}"
     done = f"{origin.verb} of {human.count(items)} {noun} {place}, {age}{by}"
-    kind = "undo --redo" if redo else "undo"
-    question = asks_for(kind, done=done, server=server_shown(settings))
+    question = f"{'Redo' if redo else 'Undo'} {done}? On {server_shown(settings)}."
     confirm_action(settings, question, items=items, queue=name)
 
 
@@ -294,7 +293,7 @@ def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: 
         note = f", {human.count(left)} of them not restored" if left else ""
         size = human.size(sum(entry.file_bytes for entry in entries))
         files = f"{human.count(len(entries))} undo file{'' if len(entries) == 1 else 's'}"
-        confirm_action(settings, asks_for("undo --prune", files=f"{files}{note} ({size})"))
+        confirm_action(settings, f"rwq will delete {files}{note} ({size}).")
 
     freed = 0
     with Outcomes(

@@ -59,7 +59,7 @@ def ask(settings: Configured, monkeypatch: pytest.MonkeyPatch) -> Ask:
             for line in typed:
                 ours.send(line.encode())
             ours.shutdown(socket.SHUT_WR)
-            confirm(settings(context, **more), "rm", items, queue, leased=leased)
+            confirm(settings(context, **more), "remove {}", items, queue, leased=leased)
             theirs.close()
             return b"".join(iter(lambda: ours.recv(4096), b"")).decode()
 
