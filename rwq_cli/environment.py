@@ -42,6 +42,9 @@ class Environment:
     interrupted: str = "nothing done"
     stdout_is_closed: bool = False
     note_above: Callable[[str], None] | None = None
+    stdin_is_terminal = cached_property(lambda self: self.stdin.isatty())
+    stdout_is_terminal = cached_property(lambda self: self.stdout.isatty())
+    stderr_is_terminal = cached_property(lambda self: self.stderr.isatty())
 
     def __init__(
         self,
@@ -80,14 +83,6 @@ class Environment:
         return environment
 
     @cached_property
-    def stdin_is_terminal(self) -> bool:
-        return self.stdin.isatty()
-
-    @cached_property
-    def stdout_is_terminal(self) -> bool:
-        return self.stdout.isatty()
-
-    @cached_property
     def stdout_is_pipe(self) -> bool:
         """True if another program reads the results; it may write to the same terminal."""
         try:
@@ -95,10 +90,6 @@ class Environment:
         except (OSError, ValueError):
             return True
         return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-
-    @cached_property
-    def stderr_is_terminal(self) -> bool:
-        return self.stderr.isatty()
 
     def wants_colour(self, when: ColourMode, *, is_terminal: bool) -> bool:
         # NO_COLOR is honoured with any value, even empty; CLICOLOR_FORCE and FORCE_COLOR unless

@@ -31,18 +31,11 @@ _TEXT_BYTES = frozenset(b"\t\n\r" + bytes(range(0x20, 0x7F)))
 _BUFFER_BYTES = 1 << 16
 
 
-def wait_for(descriptor: int, event: int) -> None:
+def wait_for(descriptor: int, event: int, within_ms: int | None = None) -> bool:
     """Wait until a stream can be read (`select.POLLIN`) or written, or its other end is gone."""
     poller = select.poll()
     poller.register(descriptor, event)
-    poller.poll()
-
-
-def is_ready(descriptor: int) -> bool:
-    """True if a read would not wait."""
-    poller = select.poll()
-    poller.register(descriptor, select.POLLIN)
-    return bool(poller.poll(0))
+    return bool(poller.poll(within_ms))
 
 
 class Writer(io.BufferedWriter):

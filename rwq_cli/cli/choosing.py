@@ -242,7 +242,6 @@ def selects(
     everything: frozenset[State] | None = None,
     offered: frozenset[State] | None = None,
     *,
-    defaults_to_all: bool = False,
     mine: bool = False,
     has_reason: bool = False,
     acts: bool = True,
@@ -250,32 +249,27 @@ def selects(
 ) -> Callable[[Function], Function]:
     """Give a command the IDs and options that choose items; it takes a `choice`."""
     # It takes the `default` states without `--state`, `everything` with `--all`, and `--state` has
-    # those `offered`; with `defaults_to_all`, all without IDs and options. `mine` is for
-    # `--mine`. With `has_reason`, `--reason` is an option of the verb itself. If it `acts`, it has
-    # `--dry-run`, and if it `asks`, `--yes`.
+    # those `offered`. `mine` is for `--mine`. With `has_reason`, `--reason` is an option of the
+    # verb itself. If it `acts`, it has `--dry-run`, and if it `asks`, `--yes`; what only looks
+    # takes all without IDs and options.
     # It raises `InvalidArgument` if nothing was chosen, or the options cannot be used together.
     all_states = everything or default
     has_filters = _filters(offered or all_states, *["reason_glob"] * has_reason)
 
     def choice(
         settings: Settings,
-        ids: Annotated[
-            list[str] | None,
-            argument(
-                "[ID...]",
-                "IDs, or - for stdin; without IDs, the options choose.",
-                offer=offer_ids(default),
-            ),
-        ] = None,
+        ids: list[str] | None = argument(
+            "[ID...]",
+            "IDs, or - for stdin; without IDs, the options choose.",
+            offer=offer_ids(default),
+        ),
         *,
         own: Annotated[
             bool, option("--mine", "Only items leased by this session; without IDs, all.")
         ] = False,
-        limit: Annotated[
-            int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
-        ] = None,
-        all_items: Annotated[bool, option("--all", "All that the command applies to.")] = False,
-        null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,  # noqa: ARG001
+        limit: int | None = option("-n, --limit N", "The first N only; 0 for no limit.", min=0),
+        all_items: bool = option("--all", "All that the command applies to."),
+        null: bool = option("-0, --null", NULL_IDS_BOTH_WAYS),  # noqa: ARG001
         yes: YesOption = False,
         dry_run: DryRunOption = False,
         **chosen_by: Any,
@@ -292,7 +286,7 @@ def selects(
         if ids:
             named = read_ids(settings.environment, ids, null_separated=settings.null_separated)
             return chosen._replace(named=named, from_stdin="-" in ids)
-        if defaults_to_all and used in ([], ["--all"]):
+        if not acts and used in ([], ["--all"]):
             return chosen._replace(selection=Selection(all_states), is_whole_queue=True)
         if not (used or own):
             options = [_OPTIONS[each.name] for each in has_filters]

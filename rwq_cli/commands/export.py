@@ -49,7 +49,7 @@ _LINES = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputForma
     # That of RWQ_OUTPUT would be a backup that import cannot read.
     output=OutputFormat.JSONL,
 )
-@selects(ITEMS, defaults_to_all=True, acts=False)
+@selects(ITEMS, acts=False)
 def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = False) -> ExitStatus:
     opened = OpenQueues(settings, all_queues=all_queues).find()
     if choice.by_name and not opened.is_one:

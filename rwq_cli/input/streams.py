@@ -5,6 +5,7 @@ server at once and not only when a batch is full.
 """
 
 import os
+import select
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from io import UnsupportedOperation
@@ -15,7 +16,7 @@ from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment, os_reason
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.streams import MARK, Reader, is_ready, may_be_foreign, unmarked
+from rwq_cli.streams import MARK, Reader, may_be_foreign, unmarked, wait_for
 
 # The server takes no single value above its proto-max-bulk-len, 512 MB unless it is set.
 ITEM_BYTES_MAX = 512 * 1024 * 1024
@@ -51,7 +52,7 @@ def chunks(environment: Environment, stream: BinaryIO) -> Iterator[bytes | Flush
     except (UnsupportedOperation, AttributeError):
         descriptor = None
     while True:
-        if descriptor is not None and not is_ready(descriptor):
+        if descriptor is not None and not wait_for(descriptor, select.POLLIN, 0):
             yield FLUSH
             environment.flush()
         try:
