@@ -4,13 +4,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queues
-from rwq_cli.cli.options import DryRunOption, Duration, argument, option, parse_id
+from rwq_cli.cli.options import DryRunOption, Duration, parse_id
 from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
-from rwq_cli.cli.settings import Settings
+from rwq_cli.commands import (
+    ExitStatus,
+    InvalidArgument,
+    Settings,
+    argument,
+    command,
+    escaped,
+    option,
+)
 from rwq_cli.core.batches import Flush
-from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.items.add import (
     ADD_ITEMS,
     ADD_ITEMS_LATER,
@@ -21,11 +28,10 @@ from rwq_cli.core.items.add import (
 )
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader, with_id
 from rwq_cli.input.values import parse_time
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped, escaped_text
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.output.outcomes import Outcomes
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of

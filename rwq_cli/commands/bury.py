@@ -3,13 +3,11 @@
 import os
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.command import command
-from rwq_cli.cli.options import ForceOption, option
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.options import ForceOption
+from rwq_cli.commands import ExitStatus, Settings, command, option
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, bury as bury_items
 from rwq_cli.core.model import State, Status
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 # --force also chooses leased items.

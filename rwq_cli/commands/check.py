@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
-from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration, option
-from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument, ServerError, Unavailable, Unreachable
+from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration
+from rwq_cli.commands import InvalidArgument, Settings, command, option
+from rwq_cli.core.errors import ServerError, Unavailable, Unreachable
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.thresholds import (
     Check,

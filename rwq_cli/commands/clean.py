@@ -8,7 +8,7 @@ from math import inf
 from random import random
 from typing import NamedTuple
 
-from rwq_cli.cli.command import command, provided
+from rwq_cli.cli.command import provided
 from rwq_cli.cli.connect import summary_end
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
@@ -21,14 +21,12 @@ from rwq_cli.cli.options import (
     ListenOption,
     NotifyOption,
     interval,
-    option,
 )
-from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.clean import CleanAction, Repair, clean as clean_queue
-from rwq_cli.exit_codes import ExitCode, ExitStatus
-from rwq_cli.output.escape import escaped
+from rwq_cli.exit_codes import ExitCode
 from rwq_cli.output.field import ID, NAME, Fields, field
 from rwq_cli.output.outcomes import WORDS, Kind, Outcomes, Parts, Row
 

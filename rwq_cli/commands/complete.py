@@ -5,16 +5,13 @@ from functools import partial
 from typing import Any
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.command import command
-from rwq_cli.cli.options import Duration, offer_holders, option, result_duration
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.options import Duration, offer_holders, result_duration
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.clock import RESULT_TTL_S
-from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.complete import ResultOptions, complete as complete_items
 from rwq_cli.core.model import State, Status
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, SHOW, kind_of

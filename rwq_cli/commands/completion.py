@@ -2,9 +2,7 @@
 
 from enum import StrEnum
 
-from rwq_cli.cli.command import command
-from rwq_cli.cli.options import argument, option
-from rwq_cli.cli.settings import Settings
+from rwq_cli.commands import Settings, argument, command, option
 from rwq_cli.core.errors import RwqError
 from rwq_cli.environment import os_errors_as
 from rwq_cli.output.escape import escaped_text

@@ -5,16 +5,16 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.options import argument, offer_contexts, option
-from rwq_cli.cli.settings import LOCAL, Settings
+from rwq_cli.cli.options import offer_contexts
+from rwq_cli.cli.settings import LOCAL
+from rwq_cli.commands import InvalidArgument, Settings, argument, command, escaped, option
 from rwq_cli.contexts.file import COLOURS, KEYS, Context, Protection, holds_secret
-from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.server_status import server_access
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.urls import mask_url
-from rwq_cli.output.escape import escaped, escaped_text
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Cut, Field, Fields, field
 from rwq_cli.output.sections import Row, Section
 from rwq_cli.undo.file import undo_directory, unwritable_because

@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from rwq_cli.cli.command import command
-from rwq_cli.cli.settings import Settings
+from rwq_cli.commands import Settings, command
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.environment import raising_on_terminate
 from rwq_cli.local.server import throwaway

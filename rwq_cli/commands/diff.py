@@ -5,16 +5,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.open_queues import warn_missing
-from rwq_cli.cli.options import argument, offer_queues
-from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.cli.options import offer_queues
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, escaped
 from rwq_cli.core.inspect.differences import Difference, differences
-from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, Fields, field
 
 _SAME: dict[str, Any] = {"show": {None: "", True: "same", False: "differs"}.get}

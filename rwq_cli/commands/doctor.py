@@ -6,18 +6,14 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, summary_end
 from rwq_cli.cli.open_queues import OpenQueues, warn_missing
-from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption, option
-from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
 from rwq_cli.core.repair.doctor import Diagnosis, diagnose
 from rwq_cli.core.repair.findings import Code, Finding, Severity
 from rwq_cli.core.state.rules import transit_of
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import COUNT, Cut, Field, Fields, field
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN

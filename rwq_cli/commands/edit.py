@@ -6,14 +6,12 @@ from contextlib import contextmanager
 from itertools import chain
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.options import option
-from rwq_cli.cli.settings import Settings
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import FLUSH, Flush, in_batches
-from rwq_cli.core.errors import InvalidArgument, RwqError, WrongType
+from rwq_cli.core.errors import RwqError, WrongType
 from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.bulk import read_items
@@ -23,10 +21,9 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint
 from rwq_cli.core.state.probe import ItemSnapshot, Skipped
 from rwq_cli.environment import raising_on_terminate
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.editor import LINES_MAX, Draft, EditCommand, Refused, run_editor
 from rwq_cli.input.streams import read_payload
-from rwq_cli.output.escape import escaped, escaped_text
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.json_text import json_error
 from rwq_cli.output.outcomes import NAMED_FAILURES
 from rwq_cli.views.command_lines import shell_word

@@ -5,21 +5,19 @@ from itertools import chain
 from typing import cast
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import summary_end
 from rwq_cli.cli.open_queues import OpenQueues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption
-from rwq_cli.cli.settings import Settings
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped
 from rwq_cli.core.batches import Flush
-from rwq_cli.core.errors import InvalidArgument, PermissionDenied
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.probe import ItemSnapshot
-from rwq_cli.exit_codes import ExitStatus, batch_status
+from rwq_cli.exit_codes import batch_status
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import EXPORT_FIELDS, Header, entry_line, header_line
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.records import check, progress_until_first

@@ -6,10 +6,8 @@ from typing import Any
 import typer
 
 from rwq_cli.cli.app import COMMANDS, build_root
-from rwq_cli.cli.command import command
-from rwq_cli.cli.options import argument, global_options
-from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.cli.options import global_options
+from rwq_cli.commands import InvalidArgument, Settings, argument, command
 from rwq_cli.help.topics import TOPICS, overview, write_topic
 
 

@@ -5,21 +5,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
-from rwq_cli.cli.options import YES_FOR, DryRunOption, argument, option
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.options import YES_FOR, DryRunOption
+from rwq_cli.commands import (
+    ExitStatus,
+    InvalidArgument,
+    Settings,
+    argument,
+    command,
+    escaped,
+    option,
+)
 from rwq_cli.commands.undoing import Undo, bad_line_reporter, restoring_kind, results_restored
 from rwq_cli.core.batches import Flush
-from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, restore
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.probe import probe
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.export_file import ExportReader
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
 from rwq_cli.views.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 

@@ -1,11 +1,9 @@
 """`rwq kick`: return buried items to the queue."""
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.command import command
-from rwq_cli.cli.settings import Settings
+from rwq_cli.commands import ExitStatus, Settings, command
 from rwq_cli.core.items.schedule import kick as kick_items
 from rwq_cli.core.model import State, Status
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWNER, Status.MISSING))

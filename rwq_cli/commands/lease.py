@@ -6,7 +6,6 @@ from math import inf
 from random import shuffle
 from time import time
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
 from rwq_cli.cli.listing import write_items
 from rwq_cli.cli.options import (
@@ -16,16 +15,12 @@ from rwq_cli.cli.options import (
     Duration,
     LeaseForOption,
     offer_ids,
-    option,
     parse_id,
 )
-from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
 from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.model import Item, State
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN
 from rwq_cli.views.command_lines import CommandLines

@@ -4,17 +4,8 @@ import glob
 from itertools import islice
 
 from rwq_cli.cli.choosing import IN_PROCESSING, filters
-from rwq_cli.cli.command import command
-from rwq_cli.cli.options import (
-    NULL_RECORDS,
-    AllQueuesOption,
-    DataOption,
-    LimitOption,
-    WatchOption,
-    option,
-)
-from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, WatchOption
+from rwq_cli.commands import InvalidArgument, Settings, command, option
 from rwq_cli.core.inspect.listing import leases as leases_of, merged_leases
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.views.items import ITEM_FIELDS, plain_names

@@ -1,9 +1,7 @@
 """`rwq local`: start, stop and inspect the embedded server."""
 
-from rwq_cli.cli.command import command
-from rwq_cli.cli.options import argument
-from rwq_cli.cli.settings import LOCAL, Settings
-from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.cli.settings import LOCAL
+from rwq_cli.commands import ExitStatus, Settings, argument, command
 from rwq_cli.local.server import LocalServer, LocalStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text

@@ -5,18 +5,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from rwq_cli.cli.choosing import filters
-from rwq_cli.cli.command import command
-from rwq_cli.cli.options import (
-    NULL_RECORDS,
-    AllQueuesOption,
-    DataOption,
-    LimitOption,
-    WatchOption,
-    argument,
-    option,
-)
-from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, WatchOption
+from rwq_cli.commands import InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.inspect.selection import Selection, Source, source_of
 from rwq_cli.core.model import Item, State
 from rwq_cli.output.options import OutputFormat

@@ -6,21 +6,18 @@ from contextlib import nullcontext
 from itertools import chain, count
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.interrupts import ending_on_terminate
-from rwq_cli.cli.options import offer_queues, option
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.options import offer_queues
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.commands.undoing import Undo
-from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Chosen, choose
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import FOUND_DEEP, ITEMS
 from rwq_cli.core.items.move import move
 from rwq_cli.core.model import Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 

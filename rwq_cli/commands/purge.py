@@ -1,16 +1,13 @@
 """`rwq purge`: remove a whole queue."""
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.open_queues import warn_missing
 from rwq_cli.cli.options import DryRunOption, YesOption
-from rwq_cli.cli.settings import Settings
+from rwq_cli.commands import ExitStatus, Settings, command, escaped
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_queue
 from rwq_cli.core.model import Status
-from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.escape import escaped
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))

@@ -4,12 +4,11 @@ import os
 import time
 from collections.abc import Iterator
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.open_queues import remembered
-from rwq_cli.cli.options import WatchOption, argument, offer_queues
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.options import WatchOption, offer_queues
 from rwq_cli.cli.watching import watched
+from rwq_cli.commands import Settings, argument, command
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.counting import COUNT_S, lengths_and_abandoned
 from rwq_cli.core.inspect.queues import queue_names

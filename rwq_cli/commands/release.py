@@ -1,14 +1,11 @@
 """`rwq release`: return items to the queue."""
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.command import command
-from rwq_cli.cli.options import Duration, ForceOption, option
-from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.cli.options import Duration, ForceOption
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import release as release_items
 from rwq_cli.core.model import State, Status
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _IN_PROCESSING = frozenset({State.LEASED, State.HELD, State.ABANDONED})

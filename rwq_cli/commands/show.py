@@ -3,15 +3,13 @@
 from collections.abc import Iterator
 from functools import partial
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.open_queues import note_idle_reset, warn_if_missing
-from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, argument, offer_ids, option
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, offer_ids
+from rwq_cli.commands import ExitStatus, Settings, argument, command, escaped, option
 from rwq_cli.core.model import State
-from rwq_cli.exit_codes import ExitStatus, batch_status
+from rwq_cli.exit_codes import batch_status
 from rwq_cli.input.streams import read_ids
-from rwq_cli.output.escape import escaped
 from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, read_shown, show_sections
 
 

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.open_queues import OpenQueues, note_idle_reset, warn_if_missing
-from rwq_cli.cli.options import AllQueuesOption, WatchOption, option
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.options import AllQueuesOption, WatchOption
 from rwq_cli.cli.watching import watched
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.commands import InvalidArgument, Settings, command, option
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.options import OutputFormat

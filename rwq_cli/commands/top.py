@@ -3,10 +3,8 @@
 import os
 from importlib.util import find_spec
 
-from rwq_cli.cli.command import command
-from rwq_cli.cli.options import Duration, option
-from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.cli.options import Duration
+from rwq_cli.commands import InvalidArgument, Settings, command, option
 from rwq_cli.environment import how_to_install
 from rwq_cli.exit_codes import UsageError
 

@@ -1,12 +1,10 @@
 """`rwq touch`: renew leases."""
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.command import command
 from rwq_cli.cli.options import DEFAULT_LEASE, LeaseForOption
-from rwq_cli.cli.settings import Settings
+from rwq_cli.commands import ExitStatus, Settings, command
 from rwq_cli.core.items.schedule import touch as touch_items
 from rwq_cli.core.model import State, Status
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _LEASED = frozenset(state for state in State if state.is_leased)

@@ -8,12 +8,19 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
-from rwq_cli.cli.options import DryRunOption, Duration, YesOption, argument, option
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.options import DryRunOption, Duration, YesOption
+from rwq_cli.commands import (
+    ExitStatus,
+    InvalidArgument,
+    Settings,
+    argument,
+    command,
+    escaped,
+    option,
+)
 from rwq_cli.commands.undoing import (
     Undo,
     bad_line_reporter,
@@ -21,14 +28,12 @@ from rwq_cli.commands.undoing import (
     results_restored,
     short_path,
 )
-from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.urls import is_same_server
 from rwq_cli.environment import os_errors_as
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped, escaped_text
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.export_file import UndoOrigin
 from rwq_cli.output.field import COUNT, NAME, SIZE, Cut, Fields, field
 from rwq_cli.output.outcomes import Kind, Outcomes, Row
