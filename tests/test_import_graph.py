@@ -145,10 +145,9 @@ def test_the_help_of_all_commands_loads_no_redis() -> None:
     program = (
         "import sys\n"
         "sys.modules['redis'] = None\n"
-        "import importlib\n"
-        "from rwq_cli.cli.app import COMMANDS\n"
+        "from rwq_cli.cli.app import COMMANDS, load_command\n"
         "for name in COMMANDS:\n"
-        "    importlib.import_module(f'rwq_cli.commands.{name}')\n"
+        "    load_command(name)\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")

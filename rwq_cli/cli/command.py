@@ -147,12 +147,7 @@ class RwqGroup(TyperGroup):
 
 
 def command(
-    name: str | None = None,
-    *,
-    help: str,
-    null: str | None = None,
-    options_first: bool = False,
-    **manual: Any,
+    *, help: str, null: str | None = None, options_first: bool = False, **manual: Any
 ) -> Callable[[Function], Function]:
     """Declare a command; `null` is the help of its `-0`, and the others are of `Manual`."""
     # With `options_first`, all words after the first argument are arguments. An exit code that
@@ -187,6 +182,7 @@ def command(
         }
         run.manual = Manual(**{"exits": exits, **manual})  # type: ignore[attr-defined]
         context = {**HELP_SETTINGS, "allow_interspersed_args": not options_first}
+        name = function.__name__.removesuffix("_")
         function.add_to = lambda commands: commands.command(  # type: ignore[attr-defined]
             name, cls=RwqCommand, help=help, context_settings=context
         )(run)

@@ -7,31 +7,16 @@ from itertools import chain
 from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, parse_id
 from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
-from rwq_cli.commands import (
-    ExitStatus,
-    InvalidArgument,
-    Settings,
-    argument,
-    command,
-    escaped,
-    option,
-)
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.items.add import (
-    ADD_ITEMS,
-    ADD_ITEMS_LATER,
-    Due,
-    NewItems,
-    add_batches,
-    add_spread,
-)
+from rwq_cli.core.items.add import Due, NewItems, add_batches, add_spread
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader, with_id
 from rwq_cli.input.values import parse_time
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped_text
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.output.outcomes import Outcomes
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
@@ -197,7 +182,7 @@ def _batches(
             if isinstance(batch, Flush):
                 yield batch
             else:
-                parts.extend(batch.split(ADD_ITEMS if batch.dues is None else ADD_ITEMS_LATER))
+                parts.extend(batch.parts())
 
     while True:
         try:

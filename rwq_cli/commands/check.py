@@ -7,18 +7,12 @@ from enum import StrEnum
 from typing import Any
 
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
-from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration
-from rwq_cli.commands import InvalidArgument, Settings, command, option
+from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption
+from rwq_cli.commands import Duration, InvalidArgument, Settings, command, option
 from rwq_cli.core.errors import ServerError, Unavailable, Unreachable
+from rwq_cli.core.inspect import thresholds
 from rwq_cli.core.inspect.queues import exists
-from rwq_cli.core.inspect.thresholds import (
-    Check,
-    Level,
-    Limits,
-    Measure,
-    check as check_queue,
-    worst,
-)
+from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure
 from rwq_cli.core.server.patience import deadline
 from rwq_cli.environment import signals_to
 from rwq_cli.exit_codes import MonitoringStatus, UsageError
@@ -131,7 +125,7 @@ def check(
                 # Whoever monitors wants to know how it is now.
                 queue.connection.patience_s = 0
             try:
-                found = [check_queue(queue, limits, deep=deep)]
+                found = [thresholds.check(queue, limits, deep=deep)]
                 checks += warn_if_missing(settings, queue, found, lambda one: one.counts.is_empty)
             except ServerError as error:
                 if is_line:
@@ -144,9 +138,9 @@ def check(
         # Monitoring does not read stderr.
         is_absent = is_line and checks[0].counts.is_empty and not exists(opened.queues[0])
     names = [queue.name for queue in opened.queues]
-    level = worst([Level.OK, *(check.level for check in checks)])
+    level = thresholds.worst([Level.OK, *(check.level for check in checks)])
     if unread:
-        level = worst([level, Level.UNKNOWN]) if is_nagios else Level.UNKNOWN
+        level = thresholds.worst([level, Level.UNKNOWN]) if is_nagios else Level.UNKNOWN
     if not is_nagios:
         text = exposition(queue_metrics(names, checks))
     elif opened.is_one:

@@ -8,25 +8,17 @@ from math import inf
 from random import random
 from typing import NamedTuple
 
+from rwq_cli.cli import options
 from rwq_cli.cli.command import provided
 from rwq_cli.cli.connect import summary_end
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
-from rwq_cli.cli.options import (
-    DEFAULT_GRACE,
-    AllQueuesOption,
-    DryRunOption,
-    Duration,
-    GraceOption,
-    ListenOption,
-    NotifyOption,
-    interval,
-)
-from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
+from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.clean import CleanAction, Repair, clean as clean_queue
 from rwq_cli.exit_codes import ExitCode
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
 from rwq_cli.output.outcomes import WORDS, Kind, Outcomes, Parts, Row
 
@@ -77,17 +69,17 @@ class Cleaning(NamedTuple):
     """How to clean: the options of both commands."""
 
     settings: Settings
-    grace_s: GraceOption = DEFAULT_GRACE
+    grace_s: options.GraceOption = options.DEFAULT_GRACE
     bury_after: int | None = option(
         "--bury-after N", "Bury what was returned N times already.", min=0
     )
-    dry_run: DryRunOption = False
+    dry_run: options.DryRunOption = False
     every: Duration | None = option(
-        "--every DUR", "Clean about this often until stopped.", interval
+        "--every DUR", "Clean about this often until stopped.", options.interval
     )
-    notify: NotifyOption = False
-    listen: ListenOption = None
-    all_queues: AllQueuesOption = False
+    notify: options.NotifyOption = False
+    listen: options.ListenOption = None
+    all_queues: options.AllQueuesOption = False
 
     def clean(
         self,
@@ -159,7 +151,7 @@ def light(
     _: Settings,
     cleaning: Cleaning,
     deep_every: Duration | None = option(
-        "--deep-every DUR", "With --every: also a deep clean about this often.", interval
+        "--deep-every DUR", "With --every: also a deep clean about this often.", options.interval
     ),
 ) -> ExitStatus:
     return _clean(cleaning, deep_every=deep_every, deep=False)

@@ -1,23 +1,24 @@
-"""`rwq complete`: finish items."""
+"""`rwq complete` and `rwq rm`: items leave the queue."""
 
 import os
 from functools import partial
 from typing import Any
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.options import Duration, offer_holders, result_duration
-from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
+from rwq_cli.cli.options import offer_holders, result_duration
+from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.complete import ResultOptions, complete as complete_items
+from rwq_cli.core.items.complete import ResultOptions, complete as complete_items, remove
 from rwq_cli.core.model import State, Status
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, SHOW, kind_of
 
 _TTL = human.duration(RESULT_TTL_S)
-_KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
+_COMPLETED = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
+_REMOVED = kind_of(Status.REMOVED, (Status.MISSING,))
 
 
 @command(
@@ -76,7 +77,7 @@ def complete(
     without = "--mine" if choice.mine else "--owner"
     return choice.act(
         complete_items,
-        _KIND,
+        _COMPLETED,
         "complete {} and delete their data",
         only_many=True,
         reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
@@ -84,3 +85,23 @@ def complete(
         result_options=kept,
         **options,
     )
+
+
+@command(
+    record=OUTCOME_FIELDS,
+    destructive=True,
+    help="Remove items in any state, even leased ones, without completing them. They are "
+    "written to an undo file first. Without --state, options choose items in any state.",
+    examples=(
+        "rwq rm -q jobs --yes 4f2a9c",
+        "rwq rm -q jobs --where tenant.id=3 --dry-run -o ids",
+        "rwq rm -q jobs --state abandoned --older-than 1h --yes",
+    ),
+    no="none was removed: gone, or declined",
+)
+@selects(ITEMS)
+def rm(_: Settings, choice: Choice) -> ExitStatus:
+    from rwq_cli.commands.undoing import Undo
+
+    undo = partial(Undo, verb="rm")
+    return choice.act(remove, _REMOVED, "remove {}", takes_all=True, undo=undo)

@@ -162,7 +162,6 @@ class NoContext(RwqError):
 
 @command(
     record=CONTEXT_FIELDS,
-    name="list",
     help="List the contexts. The current one is marked.",
     examples=("rwq context list", "rwq context list -o json"),
     reads_only=True,
@@ -209,7 +208,6 @@ def show(
 
 @command(
     record=CONTEXT_FIELDS,
-    name="set",
     help="Create a context or change one, with its server (-u), queue (-q) and password. "
     "Comments in the file stay.",
     examples=(

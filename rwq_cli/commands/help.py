@@ -17,7 +17,7 @@ from rwq_cli.help.topics import TOPICS, overview, write_topic
     examples=("rwq help", "rwq help clean light", "rwq help recipes"),
     reads_only=True,
 )
-def show_help(
+def help_(
     settings: Settings,
     words: list[str] | None = argument(
         "[COMMAND|TOPIC]...",

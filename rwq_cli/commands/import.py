@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption
-from rwq_cli.commands import (
-    ExitStatus,
-    InvalidArgument,
-    Settings,
-    argument,
-    command,
-    escaped,
-    option,
-)
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.commands.undoing import Undo, bad_line_reporter, restoring_kind, results_restored
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, restore
@@ -24,6 +16,7 @@ from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.probe import probe
 from rwq_cli.input.export_file import ExportReader
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
 from rwq_cli.views.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 
@@ -39,7 +32,6 @@ _REASONS: dict[Status, str] = {
 
 
 @command(
-    "import",
     record=OUTCOME_FIELDS,
     help="Restore what rwq export wrote: items in their order and states, leases and results with "
     "the time left. If it is interrupted, running the same import again within a day resumes where "

@@ -6,21 +6,14 @@ from math import inf
 from random import shuffle
 from time import time
 
+from rwq_cli.cli import options
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
 from rwq_cli.cli.listing import write_items
-from rwq_cli.cli.options import (
-    DEFAULT_LEASE,
-    NULL_RECORDS,
-    DryRunOption,
-    Duration,
-    LeaseForOption,
-    offer_ids,
-    parse_id,
-)
-from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
+from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.model import Item, State
 from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN
 from rwq_cli.views.command_lines import CommandLines
@@ -65,7 +58,7 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
     ),
     no="nothing to lease (in time), or no --id item could be leased",
     partial="some of the --id items could not be leased",
-    null=NULL_RECORDS,
+    null=options.NULL_RECORDS,
     plain={
         "an item": plain_names("leased now"),
         "of several queues": plain_names("leased now", has_queue=True),
@@ -74,14 +67,17 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
 def lease(
     settings: Settings,
     number: int | None = option("-n, --number N", "Lease at most N items.  [default: 1]", min=1),
-    lease_s: LeaseForOption = DEFAULT_LEASE,
+    lease_s: options.LeaseForOption = options.DEFAULT_LEASE,
     ids: list[bytes] | None = option(
-        "--id ID", "This item, wherever it waits; repeatable.", parse_id, offer=offer_ids()
+        "--id ID",
+        "This item, wherever it waits; repeatable.",
+        options.parse_id,
+        offer=options.offer_ids(),
     ),
     wait: bool = option("--wait", "Wait until there is an item to lease."),
     timeout_s: Duration | None = option("--timeout DUR", "Wait so long at most."),
     fair: bool = option("--fair", "Try several queues in random order."),
-    dry_run: DryRunOption = False,
+    dry_run: options.DryRunOption = False,
 ) -> ExitStatus:
     environment, wants_data = settings.environment, settings.output is not OutputFormat.IDS
     # What is leased is printed.

@@ -6,19 +6,12 @@ from math import inf
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.open_queues import warn_missing
 from rwq_cli.cli.options import Duration, offer_ids, parse_id
-from rwq_cli.commands import (
-    ExitStatus,
-    InvalidArgument,
-    Settings,
-    argument,
-    command,
-    escaped,
-    option,
-)
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.results import ResultLookup, result as read_result
 from rwq_cli.core.model import State
 from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.sections import Row, Section

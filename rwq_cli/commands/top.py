@@ -3,8 +3,7 @@
 import os
 from importlib.util import find_spec
 
-from rwq_cli.cli.options import Duration
-from rwq_cli.commands import InvalidArgument, Settings, command, option
+from rwq_cli.commands import Duration, InvalidArgument, Settings, command, option
 from rwq_cli.environment import how_to_install
 from rwq_cli.exit_codes import UsageError
 

@@ -11,47 +11,25 @@ from typing import Any
 from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
-from rwq_cli.cli.options import DryRunOption, Duration, YesOption
-from rwq_cli.commands import (
-    ExitStatus,
-    InvalidArgument,
-    Settings,
-    argument,
-    command,
-    escaped,
-    option,
-)
-from rwq_cli.commands.undoing import (
-    Undo,
-    bad_line_reporter,
-    restoring_kind,
-    results_restored,
-    short_path,
-)
+from rwq_cli.cli.options import DryRunOption, Duration, YesOption, argument
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option, undoing
+from rwq_cli.commands.undoing import Undo, short_path
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.urls import is_same_server
 from rwq_cli.environment import os_errors_as
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped_text
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.export_file import UndoOrigin
 from rwq_cli.output.field import COUNT, NAME, SIZE, Cut, Fields, field
 from rwq_cli.output.outcomes import Kind, Outcomes, Row
-from rwq_cli.undo.catalog import (
-    UndoEntry,
-    UndoState,
-    delete,
-    open_latest,
-    open_undone,
-    redo_file,
-    undo_files,
-)
+from rwq_cli.undo import catalog
 from rwq_cli.undo.file import UndoFileError, numbered, undo_directory
 from rwq_cli.undo.run import UndoReader, UndoRun, remove_again
 from rwq_cli.views.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 
 
-def _to(entry: UndoEntry) -> str:
+def _to(entry: catalog.UndoEntry) -> str:
     """The queue that items were moved to, and its server if it is another one."""
     origin = entry.origin
     there = f" on {escaped_text(origin.to_server)}" if origin.to_server else ""
@@ -60,7 +38,7 @@ def _to(entry: UndoEntry) -> str:
 
 _FILE = {"format": lambda entry: entry.path.name, "is_bytes": True, "is_id": True}
 _AGE = {"format": lambda undo: human.ago(max(0.0, time() - undo.time_ms / 1000)), "right": True}
-UNDO_FIELDS: Fields[UndoEntry] = Fields(
+UNDO_FIELDS: Fields[catalog.UndoEntry] = Fields(
     "An undo file",
     field("number", "number", "its number, by which `rwq undo N` takes it", title="N", right=True),
     field("file", lambda entry: os.fsencode(entry.path), "its path", _FILE, rank=4),
@@ -82,7 +60,7 @@ UNDO_COLUMNS = (
 )
 
 # What became of a file: `deleted`, or `in-use` by another rwq.
-Pruned = tuple[UndoEntry, str]
+Pruned = tuple[catalog.UndoEntry, str]
 
 PRUNED_FIELDS: Fields[Row[Pruned]] = Fields(
     "A pruned undo file",
@@ -99,12 +77,12 @@ PRUNED: Kind[Pruned] = Kind(
     shown=frozenset({"deleted"}),
 )
 
-_UNDONE = restoring_kind(
+_UNDONE = undoing.restoring_kind(
     *("restored", "already-there", "conflicts", "rejected"),
     **dict.fromkeys(("IMPORTED", "MOVED", "SET", "REPLACED"), "restored"),
     IMPORTED_BEFORE="restored-before",
 )
-_REDONE = restoring_kind(
+_REDONE = undoing.restoring_kind(
     *("redone", "conflicts", "rejected"),
     **dict.fromkeys(("REMOVED", "MOVED", "FINISHED", "SET", "REPLACED", "IMPORTED"), "redone"),
 )
@@ -197,7 +175,7 @@ def _restore(
         # Only what was moved can have a lease.
         other = _moved_to(settings, queue, origin) if origin.to else OtherQueue(queue)
         for number, reason in reader.rejected:
-            bad_line_reporter(settings, str(reader.path))(number, reason)
+            undoing.bad_line_reporter(settings, str(reader.path))(number, reason)
         # Of what is restored already, nothing is asked.
         has_work = redo or not reader.is_done()
         both = other.both(settings)
@@ -206,9 +184,9 @@ def _restore(
     except BaseException:
         reader.close()
         raise
-    path = None if redo else redo_file(reader.path)
+    path = None if redo else catalog.redo_file(reader.path)
     journal = Undo(settings, queue, verb, path=path, to=origin.to)
-    source = UndoReader(redo_file(reader.path)) if redo and reader.changed_data else reader
+    source = UndoReader(catalog.redo_file(reader.path)) if redo and reader.changed_data else reader
     run = UndoRun(source, queue, other.queue, journal, dry_run=dry_run)
     batches = run.batches()
     if redo and source is reader:
@@ -235,7 +213,7 @@ def _restore(
             "rejected": len(reader.rejected),
             "restored-before": 0 if redo else run.restored_before,
             "in-doubt": run.in_doubt,
-            **results_restored(run.results),
+            **undoing.results_restored(run.results),
         }
         for batch in batches:
             out.rows(batch)
@@ -279,21 +257,23 @@ def _ask(
 
 def _files(
     settings: Settings, queue: bytes | None, is_here: Callable[[str], bool] | None
-) -> Iterator[UndoEntry]:
+) -> Iterator[catalog.UndoEntry]:
     """The undo files, latest first, of a queue and of the servers that are here; None for all."""
 
     def unreadable(path: Path, reason: str) -> None:
         settings.environment.error(f"rwq: cannot read {short_path(settings, path)}: {reason}")
 
     directory = undo_directory(settings.environment.variables)
-    for entry in undo_files(directory, unreadable):
+    for entry in catalog.undo_files(directory, unreadable):
         if queue in (None, entry.queue) and (is_here is None or is_here(entry.origin.server)):
             yield entry
 
 
-def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> ExitStatus:
+def _prune(
+    settings: Settings, entries: list[catalog.UndoEntry], *, yes: bool, dry_run: bool
+) -> ExitStatus:
     if entries and not (yes or dry_run):
-        done = (UndoState.RESTORED, UndoState.REDONE)
+        done = (catalog.UndoState.RESTORED, catalog.UndoState.REDONE)
         left = sum(entry.state not in done for entry in entries)
         note = f", {human.count(left)} of them not restored" if left else ""
         size = human.size(sum(entry.file_bytes for entry in entries))
@@ -313,7 +293,7 @@ def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: 
         for entry in entries:
             path = short_path(settings, entry.path)
             with os_errors_as(UndoFileError, f"cannot delete {path}"):
-                is_deleted = delete(entry.path, dry_run=dry_run)
+                is_deleted = catalog.delete(entry.path, dry_run=dry_run)
             freed += entry.file_bytes if is_deleted else 0
             out.row((entry, "deleted" if is_deleted else "in-use"))
     return out.finish()
@@ -344,7 +324,7 @@ def _open(
         shown = short_path(settings, path)
         settings.environment.note(f"rwq: another rwq is writing or restoring {shown}; skipped")
 
-    return open_undone(entries) if redo else open_latest(entries, skipped)
+    return catalog.open_undone(entries) if redo else catalog.open_latest(entries, skipped)
 
 
 def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:

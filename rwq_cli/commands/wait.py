@@ -4,9 +4,10 @@ from math import inf
 from typing import Any
 
 from rwq_cli.cli.open_queues import OpenQueues, warn_missing
-from rwq_cli.cli.options import AllQueuesOption, Duration, offer_ids, parse_id
-from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
+from rwq_cli.cli.options import AllQueuesOption, offer_ids, parse_id
+from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.items.results import WaitResult, wait_for_all
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import COUNT, DURATION, ID, Fields, field
 from rwq_cli.output.sections import Section
 

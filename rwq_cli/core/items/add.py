@@ -69,8 +69,9 @@ class NewItems(NamedTuple):
     dues: "list[Due | None] | None" = None
     random_ids: bool = False
 
-    def split(self, items_max: int) -> "Iterator[NewItems]":
-        """The same items in parts, each with at most this many."""
+    def parts(self) -> "Iterator[NewItems]":
+        """The same items in parts of one call each."""
+        items_max = ADD_ITEMS if self.dues is None else ADD_ITEMS_LATER
         for start in range(0, len(self.ids), items_max):
             part = slice(start, start + items_max)
             dues = None if self.dues is None else self.dues[part]
@@ -140,7 +141,7 @@ def _outcomes(
                 hint = "give it one, or let rwq generate it"
                 raise InvalidArgument("an item's ID is empty", hint)
             is_new = unique and batch.dues is None
-            for part in batch.split(ADD_ITEMS if batch.dues is None else ADD_ITEMS_LATER):
+            for part in batch.parts():
                 sent.append((part, is_new and part.random_ids and not dry_run))
                 if sent[-1][1]:
                     data_keys = [queue.keys.item_prefix + item_id for item_id in part.ids]
