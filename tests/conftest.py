@@ -319,31 +319,21 @@ class Interleaved(Connection):
         # Of the single command, or the ARGV of the script, that is being sent.
         self.words: tuple[Any, ...] = ()
 
-    def call(self, *command: Any) -> Any:
-        self.words = command
-        self._note(command[0])
-        return super().call(*command)
-
     def call_all(self, commands: Any, **options: Any) -> list[Any]:
         listed = list(commands)
         if listed:
-            names = ("MULTI" if isinstance(each, Transaction) else each[0] for each in listed)
+            names = (
+                "MULTI" if isinstance(each, Transaction) else self._of(each) for each in listed
+            )
             self._note("+".join(names))
         return super().call_all(listed, **options)
-
-    def run(self, script_name: str, keys: Any, args: Any) -> Any:
-        self.words = tuple(args)
-        self._note(script_name)
-        return super().run(script_name, keys, args)
 
     def stream(self, requests: Any, **options: Any) -> Iterator[Any]:
         def noted() -> Iterator[Any]:
             for request in requests:
-                if isinstance(request, ScriptCommand):
-                    self.words = request[3 + int(request[2]) :]
-                    self._note(request.script_name)
-                elif request is not None:
-                    self._note("+".join(command[0] for command in request))
+                if request is not None:
+                    commands = request if isinstance(request, Transaction) else [request]
+                    self._note("+".join(map(self._of, commands)))
                 yield request
 
         return super().stream(noted(), **options)
@@ -353,6 +343,13 @@ class Interleaved(Connection):
             self.words = requests[0]
             self._note(requests[0][0])
         return super()._exchange(requests, writes=writes)
+
+    def _of(self, command: Any) -> str:
+        if isinstance(command, ScriptCommand):
+            self.words = command[3 + int(command[2]) :]
+            return command.script.name
+        self.words = tuple(command)
+        return str(command[0])
 
     def _note(self, name: str) -> None:
         self.calls.append(name)

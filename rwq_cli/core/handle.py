@@ -83,16 +83,10 @@ class Queue:
 
         Its arguments by name are those of its header and of its libraries'; `rest` follows them.
         """
-        words = (*self._head(dry_run), *script_words(script, rest, **args))
-        return self.connection.run(script, self._script_keys, words)
+        return self.call_all([self.script(script, *rest, dry_run=dry_run, **args)])[0]
 
     def script(
-        self,
-        name: str,
-        *rest: Any,
-        dry_run: bool = False,
-        reads_only: bool = False,
-        **args: Any,
+        self, name: str, *rest: Any, dry_run: bool = False, reads_only: bool = False, **args: Any
     ) -> Command:
         """A command for `call_all` that runs a script; see `run` and `ScriptCommand`."""
         words = (*self._head(dry_run), *script_words(name, rest, **args))

@@ -99,40 +99,27 @@ class WatchedConnection(Connection):
         self.vanished = Counter()
         self._point = 0
 
-    def call(self, *command: Any) -> Any:
-        self._let_others_in(command[0])
-        if command[0] in _READS:
-            return super().call(*command)
-        before = self.look()
-        reply = super().call(*command)
-        # The other commands of the core that could write: the wait for an item, and the end of an
-        # undo, whose marks are no part of what is compared.
-        assert command[0] in ("BLMOVE", "DEL")
-        assert self.look() == before, f"{command[0]} changed something"
-        return reply
-
     def call_all(
         self, commands: Any, *, atomic: bool = False, return_errors: bool = False
     ) -> list[Any]:
         sent = list(commands)
-        self._let_others_in("several")
-        if {command[0] for command in sent} <= _READS:
-            return super().call_all(sent, atomic=atomic, return_errors=return_errors)
-        # A script without items and a transaction that reads, before items are added.
+        if len(sent) == 1 and isinstance(sent[0], ScriptCommand):
+            script, name = sent[0], sent[0].script.name
+            self._let_others_in(name)
+            if name not in _READING_SCRIPTS:
+                with self._watched(name, script[3 + int(script[2]) :]):
+                    return super().call_all(sent)
+        else:
+            self._let_others_in(sent[0][0] if len(sent) == 1 else "several")
+            if {command[0] for command in sent} <= _READS:
+                return super().call_all(sent, atomic=atomic, return_errors=return_errors)
+        # A script without items and a transaction that reads, before items are added; and the other
+        # commands of the core that could write: the wait for an item, and the end of an undo, whose
+        # marks are no part of what is compared.
         before = self.look()
         replies = super().call_all(sent, atomic=atomic, return_errors=return_errors)
         assert self.look() == before, f"{sent} changed something"
         return replies
-
-    def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        self._let_others_in(script_name)
-        if script_name in _READING_SCRIPTS:
-            before = self.look()
-            reply = super().run(script_name, keys, args)
-            assert self.look() == before, f"{script_name} changed something"
-            return reply
-        with self._watched(script_name, args):
-            return super().run(script_name, keys, args)
 
     def stream(self, requests: Iterable[Any], **_options: Any) -> Any:
         """One call after the other, so that each can be checked; the wire allows that order.
@@ -141,8 +128,7 @@ class WatchedConnection(Connection):
         """
         for request in requests:
             if isinstance(request, ScriptCommand):
-                first = 3 + int(request[2])
-                yield self.run(request.script_name, request[3:first], request[first:])
+                yield self.call_all([request])[0]
             elif request is not None:
                 self._let_others_in("add")
                 with self._watched("add"):

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
 from math import inf
@@ -143,7 +143,7 @@ def lease_from(
         clock, notify = first.clock, before_waiting
         deadline_s = clock.monotonic() + wait_s
         lists = {queue.keys.main: queue.connection for queue in distinct}
-        with first.connection.deadline(wait_s), PushWaiter(lists) as waiter:
+        with first.connection.deadline(wait_s), closing(PushWaiter(lists)) as waiter:
             was_woken = False
             while True:
                 turn = list(distinct)

@@ -119,7 +119,7 @@ def connect(server: "Server | redis.Redis") -> Connection:
 
         if settings.pop("db"):
             raise _malformed(name, "a cluster has no databases", "leave the number out")
-        made = ClusterConnection(address.hosts, name, settings, server.connect_timeout_s)
+        made = ClusterConnection(address.hosts, name, settings)
     made.address, made.patience_s = str(address), server.patience_s
     made.connect_timeout_s = server.connect_timeout_s
     made.reply_timeout_s = server.reply_timeout_s

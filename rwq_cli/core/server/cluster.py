@@ -25,19 +25,15 @@ class ClusterConnection(Connection):
     """A connection to all nodes of a cluster, which redis-py finds.
 
     Each call goes to the node that has its first key; one without keys, to any primary. `hosts` are
-    some of the nodes, which are asked in turn, within `connect_s`; `settings` are redis-py's for a
-    connection, without its address.
+    some of the nodes, which are asked in turn, within the time for connecting; `settings` are
+    redis-py's for a connection, without its address.
     """
 
     is_cluster = is_found_again = True
     _slot: int | None = None
 
     def __init__(
-        self,
-        hosts: Sequence[tuple[str, int]],
-        name: str,
-        settings: Mapping[str, Any],
-        connect_s: float,
+        self, hosts: Sequence[tuple[str, int]], name: str, settings: Mapping[str, Any]
     ) -> None:
         super().__init__(None, name)
         # The cluster's; `name` is that of the last node.
@@ -45,7 +41,6 @@ class ClusterConnection(Connection):
         # redis-py gives each node its own policy: no command is sent twice.
         self._settings = {key: settings[key] for key in settings if key != "retry"}
         self._settings["connection_class"] = in_time(settings["connection_class"])
-        self._connect_s = connect_s
         # The connections to slots share the hosts and what was read last.
         self._hosts = dict.fromkeys(hosts)
         self._read_last: list[NodesManager] = []
@@ -69,7 +64,7 @@ class ClusterConnection(Connection):
     def _name_of(self, node: ClusterNode) -> str:
         return f"{node.host}:{node.port} of {self._whole_name}"
 
-    def forget(self) -> None:
+    def close(self) -> None:
         """Read the slots again when they are needed next, over new connections."""
         self.shared.forget()
         managers = self._read_last[:]
@@ -84,7 +79,7 @@ class ClusterConnection(Connection):
         if read := self._read_last[-1:]:
             return read[0]
         make_node: Any = ClusterNode
-        each_s = self._connect_s / len(self._hosts)
+        each_s = self.connect_timeout_s / len(self._hosts)
         before_s, limits.connect_s = limits.connect_s, each_s
         try:
             nodes = [make_node(host, port) for host, port in self._hosts]
@@ -156,7 +151,7 @@ class ClusterConnection(Connection):
 
     def _shares(self) -> dict[str, tuple[ClusterNode, set[int]]]:
         """The primaries that have slots now, by their names, with these."""
-        self.forget()
+        self.close()
         shares: dict[str, tuple[ClusterNode, set[int]]] = {}
         for slot, nodes in self._read().slots_cache.items():
             if nodes:

@@ -30,20 +30,14 @@ class ScriptCommand(tuple[Any, ...]):
     """
 
     script: Script
-    script_name: str
     reads_only: bool
 
     def __new__(
-        cls,
-        script_name: str,
-        keys: Sequence[bytes],
-        args: Sequence[Any],
-        *,
-        reads_only: bool = False,
+        cls, name: str, keys: Sequence[bytes], args: Sequence[Any], *, reads_only: bool = False
     ) -> "ScriptCommand":
-        script = load_script(script_name)
+        script = load_script(name)
         made = super().__new__(cls, ("EVALSHA", script.sha1, b"%d" % len(keys), *keys, *args))
-        made.script, made.script_name, made.reads_only = script, script_name, reads_only
+        made.script, made.reads_only = script, reads_only
         return made
 
     def by_text(self) -> "ScriptCommand":
@@ -60,7 +54,7 @@ class Transaction(tuple[Command, ...]):
 def writes(request: Command) -> bool:
     """Whether a request may change something."""
     if isinstance(request, ScriptCommand):
-        return not request.reads_only and script_writes(request.script_name)
+        return not request.reads_only and script_writes(request.script.name)
     if isinstance(request, Transaction):
         return any(map(writes, request))
     return request[0] not in _READS

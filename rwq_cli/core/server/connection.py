@@ -8,10 +8,10 @@ from typing import Any
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand, Transaction
+from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import translate
-from rwq_cli.core.server.patience import CancelToken, deadline
+from rwq_cli.core.server.patience import READS_ONLY, CancelToken, deadline
 
 # Keys that one call examines, which takes the server some five milliseconds: the cursor of the next
 # call is in the reply, so over a slow line each call costs a round trip.
@@ -103,7 +103,7 @@ class _Window:
                         break
                     yield self._settled(read.pop())
         except errors.ServerError as error:
-            if not (self._sent and self._reads_only and error.refusal in ("lost", "timeout")):
+            if not (self._sent and self._reads_only and error.refusal in READS_ONLY):
                 error.in_doubt = bool(self._sent) and isinstance(error, errors.ConnectionLost)
                 raise
             left = [call for call, _ in self._sent][len(read) :]
@@ -186,11 +186,7 @@ class Connection(Endpoint):
         return other
 
     def call(self, *command: Any) -> Any:
-        return self._checked([command], self.send([command]))[0]
-
-    def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        request = ScriptCommand(script_name, keys, args)
-        return self._checked([request], self.send([request]))[0]
+        return self.call_all([command])[0]
 
     def call_all(
         self, commands: Iterable[Command], *, atomic: bool = False, return_errors: bool = False
@@ -205,12 +201,7 @@ class Connection(Endpoint):
         if not given:
             return []
         replies = self._transact(given) if atomic else self.send(given)
-        return self._checked(given, replies, return_errors=return_errors)
-
-    def _checked(
-        self, commands: Sequence[Command], replies: Iterable[Any], *, return_errors: bool = False
-    ) -> list[Any]:
-        parsed = [self._parsed(*pair) for pair in zip(commands, replies, strict=True)]
+        parsed = [self._parsed(*pair) for pair in zip(given, replies, strict=True)]
         failure = next((each for each in parsed if isinstance(each, errors.ServerError)), None)
         if failure is not None and not return_errors:
             raise failure
@@ -302,10 +293,6 @@ class Connection(Endpoint):
             with self.lend(writes=False, patience=Patience(self)):
                 pass
         return self.shared.no_touch is True
-
-    def close(self) -> None:
-        """Close all idle links; the next command opens one again."""
-        self.forget()
 
     def __enter__(self) -> "Connection":
         return self

@@ -10,13 +10,14 @@ from redis import exceptions as rx
 
 from rwq_cli.core import errors
 from rwq_cli.core.batches import ProgressListener
-from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
+from rwq_cli.core.server.commands import Command, writes
 from rwq_cli.core.server.error_mapping import FAILURES, code_of, translate, unreachable
 from rwq_cli.core.server.link import Link, Shared
 from rwq_cli.core.server.patience import (
     CASES,
     CONNECT_TIMEOUT_S,
     PATIENCE_S,
+    READS_ONLY,
     REPLY_TIMEOUT_S,
     CancelToken,
     limited,
@@ -62,8 +63,8 @@ class Endpoint:
     def client(self) -> Any:
         return self._client
 
-    def forget(self) -> None:
-        """Close the idle links; the next is resolved and authenticated anew."""
+    def close(self) -> None:
+        """Close all idle links; the next command opens one, resolved and authenticated anew."""
         self.shared.forget()
         self._client.connection_pool.disconnect(inuse_connections=False)
 
@@ -159,10 +160,7 @@ class Endpoint:
             return [link.read(request) for request in requests]
 
     def error_of(self, reply: Exception, request: Command) -> errors.ServerError:
-        if isinstance(request, ScriptCommand):
-            return translate(reply, self.name, script=request.script)
-        is_one = not isinstance(request, Transaction) and len(request) > 1
-        return translate(reply, self.name, key=request[1] if is_one else None)
+        return translate(reply, self.name, request)
 
 
 class Patience:
@@ -179,20 +177,20 @@ class Patience:
     def may_repeat(self, error: errors.ServerError, *, writes: bool) -> bool:
         """Wait after a failure, first not at all, then ever longer; return whether to repeat the
         call, on a new link."""
-        endpoint, case = self._endpoint, CASES.get(error.refusal)
-        if case is None or (writes and not case.writes):
+        endpoint, on_one_server = self._endpoint, CASES.get(error.refusal)
+        if on_one_server is None or (writes and error.refusal in READS_ONLY):
             return False
         if error.refusal == "unreachable" and not endpoint.shared.was_found:
             return False
-        if not (endpoint.is_found_again or case.on_one_server in self._allowed):
+        if not (endpoint.is_found_again or on_one_server in self._allowed):
             return False
         if error.refusal == "lost":
             self._allowed.discard("once")
         if endpoint.stop.requested:
             raise KeyboardInterrupt
-        if error.refusal != "NOSCRIPT" and not self._wait(error, case.on_one_server):
+        if error.refusal != "NOSCRIPT" and not self._wait(error, on_one_server):
             return False
-        endpoint.forget()
+        endpoint.close()
         return True
 
     def _wait(self, error: errors.ServerError, on_one_server: str) -> bool:

@@ -15,7 +15,7 @@ from redis._parsers.base import BaseParser
 from redis.connection import SSLConnection
 
 from rwq_cli.core import errors
-from rwq_cli.core.lua import Script
+from rwq_cli.core.server.commands import Command, ScriptCommand
 
 # redis-py's exceptions for error replies; two of them are subclasses of its ConnectionError.
 REPLIES = (rx.ResponseError, rx.AuthenticationError, rx.BusyLoadingError)
@@ -154,18 +154,14 @@ def code_of(error: Exception) -> str:
     return _parse(error).code
 
 
-def translate(
-    error: Exception, server: str, *, key: object = None, script: Script | None = None
-) -> errors.ServerError:
-    """Turn redis-py's exception for an error reply into an error about `server`.
-
-    `key` and `script` are the command's, for an error that does not name them.
-    """
+def translate(error: Exception, server: str, request: Command = ()) -> errors.ServerError:
+    """Turn redis-py's exception for the error reply to a request into an error about `server`."""
     code, text, line = _parse(error)
     if code == "WRONGTYPE":
         # The scripts name the key; the server does not.
         if not text.startswith("Operation against"):
             return errors.WrongType(text)
+        key = request[1] if len(request) > 1 else None
         return errors.WrongType.of(key if isinstance(key, bytes) else b"a key of the queue")
     whole = (text if code == "ERR" else f"{code} {text}").rstrip(".")
     meaning = _MEANINGS.get(code)
@@ -173,9 +169,9 @@ def translate(
         meaning = next((_TEXTS[start] for start in _TEXTS if text.startswith(start)), None)
     if meaning is None and isinstance(error, rx.AuthenticationError):
         meaning = _AUTHENTICATION
-    if meaning is None and script is not None and line is not None:
+    if meaning is None and isinstance(request, ScriptCommand) and line is not None:
         return errors.ScriptError(
-            f"{server} failed in rwq's script {script.name}, line {line}: {whole}",
+            f"{server} failed in rwq's script {request.script.name}, line {line}: {whole}",
             "this is a bug in rwq: please report it",
         )
     kind, verb, hint = meaning or _Meaning(errors.ServerError, "refused", None)

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from math import inf
 from threading import local
 from time import monotonic
-from typing import NamedTuple
 
 # The default timeouts.
 CONNECT_TIMEOUT_S = 5.0
@@ -20,41 +19,30 @@ REPLY_TIMEOUT_S = 30.0
 PATIENCE_S = 30.0
 
 
-class Case(NamedTuple):
-    """A failure after which a call is repeated, and why that is safe."""
-
-    # Whether one that may change something is repeated, too.
-    writes: bool
-    # When it is on a server that is named by its own address: `always`, `once`; `waiting`: if the
-    # caller waits by design, and the server was there before; `demoted`: as always, but for a short
-    # time if it has taken no write before; `never`. Behind Sentinel and on a cluster it always is.
-    on_one_server: str
-    why: str
-
-
-_CHECKED_FIRST = "A server checks this before it runs a command, script or EXEC: nothing ran."
-_FIRST_WRITE = "The first write is refused, and a script has only read by then: nothing ran."
-
-# By the code of the reply, or what became of the connection: see `ServerError.refusal`.
+# After which failures a call is repeated, by `ServerError.refusal`; and when, on a server that is
+# named by its own address. Behind Sentinel and on a cluster, it always is.
 CASES = {
-    "BUSY": Case(True, "always", _CHECKED_FIRST),
-    "LOADING": Case(True, "always", _CHECKED_FIRST),
-    "MASTERDOWN": Case(True, "always", _CHECKED_FIRST),
-    "CLUSTERDOWN": Case(True, "always", _CHECKED_FIRST),
-    "NOREPLICAS": Case(True, "always", _FIRST_WRITE),
-    "NOSCRIPT": Case(True, "always", _CHECKED_FIRST),
-    # A name or virtual address may lead to what was the primary a moment ago.
-    "READONLY": Case(True, "demoted", _FIRST_WRITE),
-    "UNBLOCKED": Case(True, "always", "Only a wait is ended."),
-    # While a slot moves, a key may be on either node. Each script names a key that never exists, so
-    # that it is refused on both until all keys have moved.
-    "TRYAGAIN": Case(True, "always", _CHECKED_FIRST),
-    "ASK": Case(True, "never", _CHECKED_FIRST),
-    "MOVED": Case(True, "never", _CHECKED_FIRST),
-    "unreachable": Case(True, "waiting", "Nothing was sent: there was no connection."),
-    "lost": Case(False, "once", "A read can be repeated."),
-    "timeout": Case(False, "never", "A read can be repeated."),
+    # A server checks these before it runs a command, script or EXEC: nothing ran. While a slot
+    # moves, a key may be on either node. Each script names a key that never exists, so that it is
+    # refused on both until all keys have moved.
+    **dict.fromkeys(("BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOSCRIPT"), "always"),
+    "TRYAGAIN": "always",
+    "ASK": "never",
+    "MOVED": "never",
+    # The first write is refused, and a script has only read by then: nothing ran. A name or virtual
+    # address may lead to what was the primary a moment ago: one that has taken no write before is
+    # waited for only for a short time.
+    "NOREPLICAS": "always",
+    "READONLY": "demoted",
+    # Only a wait is ended.
+    "UNBLOCKED": "always",
+    # Nothing was sent. It is waited for if the caller waits by design, and it was there before.
+    "unreachable": "waiting",
+    # Only reads are repeated.
+    "lost": "once",
+    "timeout": "never",
 }
+READS_ONLY = ("lost", "timeout")
 
 
 class _Limits(local):

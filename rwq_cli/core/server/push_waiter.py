@@ -36,10 +36,8 @@ class PushWaiter:
     Each list has a link on which `BLMOVE list list RIGHT RIGHT` blocks until the list has an entry,
     which it puts back in its place atomically. A command without a reply is kept for the next wait.
     Where the server or its user may not run it, a wait ends after a second at most. A link that is
-    lost is replaced: nothing happens to a queue by a wait.
-
-    `lists` are the keys of the lists, each with its server, whose other calls are not blocked. A
-    wait ends when the file descriptor `interrupt` becomes readable.
+    lost is replaced: nothing happens to a queue by a wait. A wait ends when the file descriptor
+    `interrupt` becomes readable.
     """
 
     def __init__(self, lists: Mapping[bytes, Connection], *, interrupt: int | None = None) -> None:
@@ -122,7 +120,7 @@ class PushWaiter:
         try:
             reply = self._links[key].poll()
             if isinstance(reply, rx.ResponseError):
-                refusal = translate(reply, connection.name, key=key)
+                refusal = translate(reply, connection.name, ("BLMOVE", key))
                 if code_of(reply) == "ERR" or isinstance(refusal, PermissionDenied):
                     self._stop_watching(connection, refusal)
                     return False
@@ -160,9 +158,3 @@ class PushWaiter:
         if self._selector is not None:
             self._selector.close()
             self._selector = None
-
-    def __enter__(self) -> "PushWaiter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -143,7 +143,7 @@ class TestSilence:
     )
     WRITES: tuple[Callable[[Connection], object], ...] = (
         lambda connection: connection.call_all([("LLEN", b"key"), ("DEL", b"key")]),
-        lambda connection: connection.run("complete", [b"key"], []),
+        lambda connection: connection.call_all([ScriptCommand("complete", [b"key"], [])]),
         lambda connection: list(connection.stream([ScriptCommand("put", [b"key"], [b"id"])])),
     )
 

@@ -23,7 +23,6 @@ from rwq_cli.core.errors import (
     WrongNode,
     WrongType,
 )
-from rwq_cli.core.lua import Script
 from rwq_cli.core.server.commands import ScriptCommand, Transaction
 from rwq_cli.core.server.error_mapping import lost, translate
 from tests.conftest import StartServer
@@ -112,7 +111,7 @@ def test_the_first_word_of_a_reply_decides() -> None:
         with answering(f"-{reply}\r\n".encode()) as url:
             connection = connect(Server(url, patience_s=0))
             with pytest.raises(ServerError) as caught:
-                connection.run("lease", [], [])
+                connection.call_all([ScriptCommand("lease", [], [])])
             with pytest.raises(kind):
                 list(connection.stream([ScriptCommand("lease", [], [])]))
         error = caught.value
@@ -125,10 +124,9 @@ def test_the_first_word_of_a_reply_decides() -> None:
 
 
 def test_a_bug_in_a_script_is_named_with_its_line() -> None:
-    script = Script("lease", "", SHA, ())
     for reply in (OLD + "ERR value is not an integer", "ERR value is not an integer" + NEW):
         parsed = BaseParser.parse_error(reply)
-        error = translate(parsed, "redis://host", script=script)
+        error = translate(parsed, "redis://host", ScriptCommand("lease", [], []))
         assert error.message.startswith("redis://host failed in rwq's script lease, line 12: ")
 
 

@@ -61,7 +61,7 @@ def scripted(*replies: bytes) -> Iterator[Scripted]:
 
 
 ACTS: dict[str, Callable[[Connection], object]] = {
-    "script": lambda connection: connection.run("lease", [b"k"], []),
+    "script": lambda connection: connection.call_all([ScriptCommand("lease", [b"k"], [])])[0],
     "command": lambda connection: connection.call("DEL", b"k"),
     "several": lambda connection: connection.call_all([("DEL", b"k")])[0],
     "stream": lambda connection: next(connection.stream([ScriptCommand("lease", [b"k"], [])])),
@@ -128,7 +128,7 @@ def test_a_replica_is_waited_for_longer_if_it_was_a_primary(
 )
 def test_other_refusals_are_raised_at_once(text: str) -> None:
     with scripted(f"-{text}\r\n".encode(), b":7\r\n") as server, pytest.raises(ServerError):
-        connect(Server(server.url)).run("lease", [b"k"], [])
+        connect(Server(server.url)).call_all([ScriptCommand("lease", [b"k"], [])])
     assert len(server.received) == 1
 
 

@@ -2,6 +2,7 @@
 
 import random
 import time
+from contextlib import closing
 
 import pytest
 import redis
@@ -25,7 +26,7 @@ def test_an_interrupt_leaves_no_client(connection: Connection, raw: redis.Redis)
     before = len(raw.client_list())
 
     def interrupted() -> None:
-        with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
+        with closing(PushWaiter(dict.fromkeys(LISTS, connection))) as waiter:
             waiter.wait(0.01)
             connection.call("PING")
             assert len(raw.client_list()) == before + 3
@@ -43,7 +44,7 @@ def test_after_a_fruitless_wake_the_list_is_watched_again_a_while_later(
 ) -> None:
     raw.lpush(b"a:queue", b"1")
     monkeypatch.setattr(random, "uniform", lambda low, high: low + 0.03 * (high - low))
-    with PushWaiter({b"a:queue": connection}) as waiter:
+    with closing(PushWaiter({b"a:queue": connection})) as waiter:
         assert waiter.wait(TIMEOUT_S)
         began = time.monotonic()
         assert waiter.wait(TIMEOUT_S, was_fruitless=True)
@@ -54,7 +55,7 @@ def test_after_a_fruitless_wake_the_list_is_watched_again_a_while_later(
 
 
 def test_a_lost_connection_is_opened_again(connection: Connection, raw: redis.Redis) -> None:
-    with PushWaiter({b"a:queue": connection}) as waiter:
+    with closing(PushWaiter({b"a:queue": connection})) as waiter:
         waiter.wait(0.01)
         raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         # There may be an entry: the caller looks.
@@ -69,7 +70,7 @@ def test_where_blmove_is_denied_the_caller_polls_and_is_told_once(
     limited, told = as_user("+@all", "-blmove"), []
     limited.on_wait = told.append
     for _ in range(2):
-        with PushWaiter(dict.fromkeys(LISTS, limited)) as waiter:
+        with closing(PushWaiter(dict.fromkeys(LISTS, limited))) as waiter:
             began = time.monotonic()
             assert not waiter.wait(TIMEOUT_S)
             assert not waiter.wait(TIMEOUT_S)
@@ -79,6 +80,9 @@ def test_where_blmove_is_denied_the_caller_polls_and_is_told_once(
 
 def test_a_key_of_another_type_is_named(connection: Connection, raw: redis.Redis) -> None:
     raw.set(b"b:queue", b"text")
-    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter, pytest.raises(WrongType) as caught:
+    with (
+        closing(PushWaiter(dict.fromkeys(LISTS, connection))) as waiter,
+        pytest.raises(WrongType) as caught,
+    ):
         waiter.wait(TIMEOUT_S)
     assert caught.value.message == "b:queue has the wrong type"

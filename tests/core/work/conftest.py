@@ -8,6 +8,7 @@ import pytest
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, ServerError, Unreachable
+from rwq_cli.core.server.commands import ScriptCommand
 from rwq_cli.core.work.session import WorkSession
 from tests.conftest import HOLDER, QUEUE, FakeClock
 
@@ -18,7 +19,7 @@ class Unreliable(Connection):
     """A connection that loses calls or replies.
 
     Attributes:
-        loses: What is lost next: `calls`, `replies`, or nothing.
+        loses: What is lost next: `calls`, `replies`, `replies of scripts`, or nothing.
         refusal: The error that the next calls of a pipeline get instead of the reply; by index.
     """
 
@@ -32,8 +33,10 @@ class Unreliable(Connection):
         self.round_trips += 1
         if self.loses == "calls":
             raise Unreachable("cannot reach it")
-        replies: list[Any] = super().call_all(commands, **options)
-        if self.loses == "replies":
+        sent = list(commands)
+        replies: list[Any] = super().call_all(sent, **options)
+        is_script = bool(sent) and isinstance(sent[0], ScriptCommand)
+        if self.loses == "replies" or (is_script and self.loses == "replies of scripts"):
             raise ConnectionLost("lost it")
         for at, error in self.refused.items():
             replies[at] = error

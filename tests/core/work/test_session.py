@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import redis
 
-from rwq_cli.core import Connection, InvalidArgument, WorkQueue
+from rwq_cli.core import InvalidArgument, WorkQueue
 from rwq_cli.core.errors import (
     ConnectionLost,
     OutOfMemory,
@@ -472,44 +472,30 @@ def test_a_reply_that_is_lost_on_one_node_of_a_cluster_is_in_doubt_too(
 
 
 def test_with_several_queues_too(
-    open_session: Callable[..., WorkSession],
-    raw: redis.Redis,
-    monkeypatch: pytest.MonkeyPatch,
+    open_session: Callable[..., WorkSession], unreliable: Unreliable, raw: redis.Redis
 ) -> None:
     Foreign(raw, b"b").waiting(b"1")
     session = open_session(b"a", b"b")
-    run = Connection.run
-
-    def lose(*args: Any) -> Any:
-        run(*args)
-        raise ConnectionLost("lost it")
-
-    monkeypatch.setattr(Unreliable, "run", lose)
+    unreliable.loses = "replies of scripts"
     assert session.exchange(take=1).error is not None
     assert session.unsettled == 1
-    monkeypatch.undo()
+    unreliable.loses = ""
     assert [job.item_id for job in take(session)] == [b"1"]
 
 
 def test_a_job_is_forgiven_once_even_if_the_reply_is_lost(
     session: WorkSession,
+    unreliable: Unreliable,
     foreign: Foreign,
     raw: redis.Redis,
     keys: QueueKeys,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     foreign.waiting(b"1")
     raw.hset(keys.returns, b"1", 3)
     take(session)
-    run = Connection.run
-
-    def lose(*args: Any) -> Any:
-        run(*args)
-        raise ConnectionLost("lost it")
-
-    monkeypatch.setattr(Unreliable, "run", lose)
+    unreliable.loses = "replies"
     session.forgive()
-    monkeypatch.undo()
+    unreliable.loses = ""
     session.forgive()
     assert counts(raw) == {b"1": b"2"}
 

@@ -129,8 +129,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "lost-writes-are-sent-again",
         "A write whose reply was lost is sent again, and is carried out twice.",
         f"{_CORE}/server/patience.py",
-        '"lost": Case(False, "once"',
-        '"lost": Case(True, "once"',
+        'READS_ONLY = ("lost", "timeout")',
+        'READS_ONLY = ("timeout",)',
     ),
     # Guarantee 6: looking changes nothing.
     Fault(
