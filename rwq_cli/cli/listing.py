@@ -81,7 +81,7 @@ def list_items(
         names = [name for name in _LISTS if getattr(source, name)]
         lengths = opened.each(lambda queue: [queue.lengths()])
         total = human.count(sum(getattr(each, _LISTS[n]) for each in lengths for n in names))
-        kind = f" {_LISTS[names[0]]}" if source.is_one else ""
+        kind = f" {_LISTS[names[0]]}" if len(names) == 1 else ""
         out_of = "of" if selection.is_all else "that match, out of"
         return f"{count} {out_of} {total}{kind} in {opened.label}"
 

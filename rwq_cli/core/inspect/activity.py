@@ -76,8 +76,7 @@ class RateMeter:
 
     def __init__(self) -> None:
         # The last samples of each queue, the latest last.
-        kept = partial(deque[Sample], maxlen=_HISTORY_SAMPLES)
-        self.samples: defaultdict[bytes, deque[Sample]] = defaultdict(kept)
+        self.samples = defaultdict[bytes, deque[Sample]](partial(deque, maxlen=_HISTORY_SAMPLES))
 
     def read(self, queues: Iterable[Queue]) -> dict[bytes, Rates]:
         """The rates by the names of the queues; none of one that has a key of the wrong type."""
@@ -140,9 +139,8 @@ def _commands(queue: Queue, last: Sample | None) -> list[Command]:
 
 
 def _sample(replies: Sequence[Any], last: Sample | None, at_s: float) -> Sample | ServerError:
-    for reply in replies:
-        if isinstance(reply, ServerError):
-            return reply
+    if refused := [reply for reply in replies if isinstance(reply, ServerError)]:
+        return refused[0]
     waiting, processing, delayed, buried, following, newest, *places = replies
     # If a newer ID is gone, what is before the next one was pushed since, too.
     pushed: int | None = next((place for place in places if place is not None), None)
@@ -247,13 +245,9 @@ class QueueWatch:
             taken, rates = self._taken.get(name), self._meter.rates(name)
             history = [each.waiting for each in self._meter.samples[name]]
             row = QueueRow(name, sample, next_age_s=ages.get(name), rates=rates, history=history)
-            if taken is not None:
-                running = max(0, sample.processing - taken.abandoned)
-                row = row._replace(
-                    running=taken.running if taken.is_least else running,
-                    abandoned=taken.abandoned,
-                    is_least=taken.is_least,
-                )
+            row = row._replace(**taken._asdict() if taken else {})
+            if taken and not taken.is_least:
+                row = row._replace(running=max(0, sample.processing - taken.abandoned))
             rows.append(row)
         return Overview(rows, status, left_out, call_s)
 

@@ -1,7 +1,7 @@
 """Comparing two queues by ID: what only one of them has, and what they have in another state."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
@@ -83,18 +83,18 @@ class _Side:
         self._entries = [Counter(chain.from_iterable(ListCursor(queue, key))) for key in lists]
 
     def pages(self) -> Iterator[list[bytes]]:
-        """Pages of the IDs of items."""
+        """Pages of the IDs of items, each in order, so that short queues are compared in order."""
         keys = self._queue.keys
         for page in self._queue.connection.scan_keys(pattern_of(keys.item_prefix)):
-            yield list(dict.fromkeys(ids_of(page, keys.item_prefix)))
+            yield sorted(set(ids_of(page, keys.item_prefix)))
 
-    def states(self, ids: Iterable[bytes]) -> dict[bytes, State | None]:
-        """By ID, the state of its item; None if there is none."""
+    def states(self, ids: Sequence[bytes]) -> dict[bytes, State | None]:
+        """By ID, in order, the state of its item; None if there is none."""
         groups: defaultdict[tuple[int, int], list[bytes]] = defaultdict(list)
         main, processing = self._entries
         for item_id in ids:
             groups[main[item_id], processing[item_id]].append(item_id)
-        found: dict[bytes, State | None] = {}
+        found: dict[bytes, State | None] = dict.fromkeys(ids)
         for (in_main, in_processing), group in groups.items():
             known = states(self._queue, group, in_main=in_main, in_processing=in_processing)
             for item_id, state in zip(group, known, strict=True):

@@ -1,11 +1,13 @@
 """Listings: items in pages, in the order in which they are or were leased; and choosing items."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from heapq import merge, nsmallest
 from itertools import islice
+from math import inf
 from typing import NamedTuple
 
-from rwq_cli.core.batches import LONGEST_LIST, Flush, in_batches
+from rwq_cli.core.batches import LONGEST_LIST, Flush
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import (
@@ -55,7 +57,7 @@ def items(
         return
     selection = selection or Selection()
     # Only entries of main are all listed: those that are skipped need not be read.
-    skip = offset if selection.is_all and source.is_one and source.main else 0
+    skip = offset if selection.is_all and source == Source(main=True) else 0
     wanted = None if limit is None else limit + offset - skip
     page_size = WALK_ENTRIES
     if wanted is not None:
@@ -104,7 +106,7 @@ def _urgency(item: Item) -> float:
     # An abandoned item's lease is the rest of a guard.
     if item.lease is None or is_guard(item.lease):
         return -1.0
-    return float("inf") if item.lease.ttl_ms is None else float(item.lease.ttl_ms)
+    return inf if item.lease.ttl_ms is None else float(item.lease.ttl_ms)
 
 
 def waiting_ids(
@@ -116,8 +118,7 @@ def waiting_ids(
     size = min(WALK_ENTRIES, left)
     for page in ListCursor(queue, queue.keys.main, from_left=tail, start=offset, page_size=size):
         yield page[:left]
-        left -= len(page)
-        if left <= 0:
+        if (left := left - len(page)) <= 0:
             return
 
 
@@ -166,10 +167,10 @@ def _walk(
         seen.update(facts.item_id for facts in deep)
     length = int(queue.call("LLEN", queue.keys.main)) if tail and source.main else 0
     cursors: dict[str, ListCursor | ScheduledCursor] = {}
-    for where in LISTED_IN:
-        if getattr(source, where) and where in _ZSETS:
+    for where in filter(partial(getattr, source), LISTED_IN):
+        if where in _ZSETS:
             cursors[where] = ScheduledCursor(queue, where, latest_first=tail, page_size=page_size)
-        elif getattr(source, where):
+        else:
             key, size = getattr(queue.keys, where), page_size
             cursors[where] = ListCursor(queue, key, from_left=tail, start=skip, page_size=size)
     read_first_pages(queue, *cursors.values())
@@ -181,22 +182,23 @@ def _walk(
             if not is_main:
                 found = dict(enumerate(dict.fromkeys(found.values())))
             ids = list(found.values())
-            # Those in a sorted set that may be in another state, wherever they are.
-            exact: dict[bytes, Facts] = {}
+            read: Iterable[tuple[State, Facts | None]]
             if where in _ZSETS:
-                replies = queue.read_each("find_ambiguous", in_batches(ids))
-                ambiguous = [item_id for _, reply in replies for item_id in reply]
-                exact = {facts.item_id: facts for facts in facts_of(queue, ambiguous)}
-            read: Iterator[tuple[State, Facts | None]]
-            if facts_too:
+                # What is in both, or lacks a guard, may be in another state, wherever it is.
+                exact = {facts.item_id: facts for facts in probe(queue, ids)}
+                unsure = [
+                    i
+                    for i, f in exact.items()
+                    if None not in (f.due_ms, f.buried_ms) or not f.is_guarded
+                ]
+                exact.update((facts.item_id, facts) for facts in facts_of(queue, unsure))
+                read = [(facts.state, facts) for facts in exact.values()]
+            elif facts_too:
                 read = ((facts.state, facts) for facts in probe(queue, ids, **known))
             else:
                 read = ((state, None) for state in states(queue, ids, **known))
             entries: list[_Entry] = []
             for (at, item_id), (state, facts) in zip(found.items(), read, strict=True):
-                if item_id in exact:
-                    facts = exact[item_id]
-                    state = facts.state
                 if state in LISTED_IN[where]:
                     position = (length - 1 - at if tail else at) if is_main else None
                     entries.append((item_id, state, position, facts))
@@ -256,10 +258,8 @@ def choose(
             break
     in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
     if in_transit:
-        states_now = {f.item_id: f.state for f in look_twice(queue, in_transit, grace_s)}
-        for item_id in in_transit:
-            if states_now.get(item_id) is not chosen[item_id]:
-                del chosen[item_id]
+        now = {facts.item_id: facts.state for facts in look_twice(queue, in_transit, grace_s)}
+        chosen = {i: s for i, s in chosen.items() if not s.may_be_in_transit or now.get(i) is s}
     expected = Expected(
         states,
         selection.older_than_s,

@@ -105,17 +105,15 @@ def look_up(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> I
         return
     if len(ids) <= BATCH_ITEMS:
         scan_max = SCAN_BUDGET_ENTRIES
-        lengths, *rest = queue.run("look_up", *ids, scan_max=scan_max, digests_too=digests)
-        if rest:
-            (now_ms, *values), fields = rest[0], FACT_FIELDS + 4
-            for at, item_id in enumerate(ids):
-                *own, digest = values[at * fields : (at + 1) * fields]
-                found = zip(lengths, own[FACT_FIELDS:], strict=True)
+        now_ms, *reply = queue.run("look_up", *ids, scan_max=scan_max, digests_too=digests)
+        if values := reply[3:]:
+            for item_id, at in zip(ids, range(0, len(values), FACT_FIELDS + 3), strict=True):
+                known, ends = values[at : at + FACT_FIELDS], at + FACT_FIELDS
                 from_right = [
                     [length - 1 - int(index) for index in reversed(indexes.split())]
-                    for length, indexes in found
+                    for length, indexes in zip(reply, values[ends : ends + 3], strict=False)
                 ]
-                known, counts = [*own[:FACT_FIELDS], digest], map(len, from_right)
+                counts = map(len, from_right)
                 facts = parse_facts(queue.keys, item_id, known, int(now_ms), *counts)
                 yield ItemReport(facts, *from_right[:2])
             return

@@ -98,9 +98,8 @@ class Selection(NamedTuple):
 
     def accepts_details(self, item: Item) -> bool:
         """Decide about an item by its idle time and its data, which were read."""
-        if self.older_than_s is not None and (
-            item.idle_s is None or item.idle_s < self.older_than_s
-        ):
+        least_s = self.older_than_s
+        if least_s is not None and (item.idle_s is None or item.idle_s < least_s):
             return False
         return self.match is None or (item.data is not None and bool(self.match(item.data)))
 
@@ -125,11 +124,6 @@ class Source(NamedTuple):
     delayed: bool = False
     buried: bool = False
     deep: bool = False
-
-    @property
-    def is_one(self) -> bool:
-        """Whether it is a single structure, whose entries can be skipped without reading them."""
-        return not self.deep and self.main + self.processing + self.delayed + self.buried == 1
 
 
 def source_of(states: Set[State]) -> Source:

@@ -79,14 +79,13 @@ def check(
     """Count a queue and compare the numbers with limits; `deep` counts orphans, too. If abandoned
     or orphaned items would raise an alarm, only those count that two looks see: see `choose`."""
     counts = count_queue(queue, deep=deep)
-    found = evaluate(counts, limits)
     for state in (State.ABANDONED, State.ORPHANED):
-        if found.by_measure[Measure(state.value)].level in (Level.WARNING, Level.CRITICAL):
+        found = evaluate(counts, limits).by_measure[Measure(state.value)]
+        if found.level in (Level.WARNING, Level.CRITICAL):
             twice = choose(queue, Selection(frozenset({state})), grace_s=grace_s)
             number: Any = {state.value: sum(1 for _ in twice.ids)}
             counts = counts._replace(**number)
-            found = evaluate(counts, limits)
-    return found
+    return evaluate(counts, limits)
 
 
 def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
@@ -99,10 +98,10 @@ def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
         value = age_s if measure is Measure.AGE else getattr(counts, measure.value)
         # There may be more than were counted.
         is_known = value is not None and not (measure is Measure.ABANDONED and counts.is_least)
-        levels = [Level.OK if is_known or own == Limits() else Level.UNKNOWN]
-        for limit, level in ((own.warn, Level.WARNING), (own.critical, Level.CRITICAL)):
+        level = Level.OK if is_known or own == Limits() else Level.UNKNOWN
+        for limit, above in ((own.warn, Level.WARNING), (own.critical, Level.CRITICAL)):
             if value is not None and limit is not None and value > limit:
-                levels.append(level)
-        evaluations[measure] = Evaluation(measure, value, own, worst(levels))
+                level = above
+        evaluations[measure] = Evaluation(measure, value, own, level)
     is_cut = age_s and up_s is not None and up_s <= age_s + _LOADING_S
     return Check(counts, evaluations, up_s if is_cut else None)

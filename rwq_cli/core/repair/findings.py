@@ -129,8 +129,7 @@ def findings_about(facts: Facts) -> tuple[Code, ...]:
         return (Code.EMPTY_ID,)
     rules = (*_ENTRY_RULES, *_RULES) if facts.has_schedule_entry else _RULES
     found = tuple(code for code, holds in rules if holds(facts))
-    state = facts.state
-    return (_STATES[state], *found) if state in _STATES else found
+    return (_STATES[facts.state], *found) if facts.state in _STATES else found
 
 
 class Problem(NamedTuple):

@@ -15,7 +15,7 @@ from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.rules import Facts
 
 # How many fields `lua/ops/look_up.lua` returns for each ID, without its places.
-FACT_FIELDS = 8
+FACT_FIELDS = 9
 # IDs in one call that reads their keys, which takes the server some five milliseconds. Over a long
 # line, several calls share a round trip, and a long list takes as many as it has calls.
 READ_ITEMS = 1500
@@ -34,12 +34,11 @@ def probe(
 
     The caller knows how often each is in main and in processing.
     """
-    length = FACT_FIELDS + digests
     batches = in_batches(ids, items_max=READ_ITEMS)
     for batch, reply in queue.read_each("look_up", batches, scan_max=None, digests_too=digests):
         now_ms = int(reply[0])
-        for at, item_id in enumerate(batch):
-            fields = reply[1 + at * length : 1 + (at + 1) * length]
+        for item_id, at in zip(batch, range(1, len(reply), FACT_FIELDS), strict=True):
+            fields = reply[at : at + FACT_FIELDS]
             yield parse_facts(queue.keys, item_id, fields, now_ms, in_main, in_processing)
 
 

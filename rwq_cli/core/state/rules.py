@@ -51,8 +51,15 @@ class Facts(NamedTuple):
 
     @property
     def lease(self) -> Lease | None:
-        """The effective lease."""
-        return effective_lease(self.new_lease, self.old_lease)
+        """The effective lease, which counts where the names of 0.2 and later, and of 0.1, disagree.
+
+        A lease whose holder cannot be read takes precedence over a session's lease, and that over
+        the guard of a delayed or buried item. Of two leases of one kind, the one that ends later
+        counts. A settling lease never counts.
+        """
+        new, old = self.new_lease, self.old_lease
+        lease = old if new is None or (old is not None and _rank(old) > _rank(new)) else new
+        return None if guard_kind(lease) == SETTLING_GUARD else lease
 
     @property
     def session(self) -> Lease | None:
@@ -176,28 +183,12 @@ def whole_ms(score: float | None) -> int | None:
 
 def guard_kind(lease: Lease | None) -> bytes | None:
     """The prefix of a guard's value; None for any other lease."""
-    if lease is None or not lease.holder.startswith(GUARDS):
-        return None
-    return lease.holder[: lease.holder.index(b":") + 1]
+    return lease.holder[: lease.holder.index(b":") + 1] if lease and is_guard(lease) else None
 
 
 def is_guard(lease: Lease | None) -> bool:
     """Whether a lease is the guard of a delayed or buried item, or a settling lease."""
     return lease is not None and lease.holder.startswith(GUARDS)
-
-
-def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
-    """The lease that counts where the two names, that of 0.2 and later and that of 0.1, disagree.
-
-    A lease whose holder cannot be read takes precedence over a session's lease, and that over the
-    guard of a delayed or buried item. Of two leases of one kind, the one that ends later counts. A
-    settling lease never counts.
-    """
-    if new is None or old is None:
-        lease = old if new is None else new
-    else:
-        lease = old if _rank(old) > _rank(new) else new
-    return None if guard_kind(lease) == SETTLING_GUARD else lease
 
 
 def _rank(lease: Lease) -> tuple[int, float]:
@@ -235,6 +226,5 @@ def transit_of(reason: bytes | None) -> Transit | None:
     is_copy, place = found[1].startswith(MOVING_HERE), found[2]
     queue, on, server = place.rpartition(b" on ")
     # The address of a server has no spaces.
-    if on and b"://" in server:
-        return Transit(is_copy, queue, server)
-    return Transit(is_copy, place)
+    has_server = on and b"://" in server
+    return Transit(is_copy, queue, server) if has_server else Transit(is_copy, place)

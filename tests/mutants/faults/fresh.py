@@ -49,8 +49,8 @@ FRESH: tuple[Fault, ...] = (
         "older-is-younger",
         "rm --older-than 30d removes what came yesterday.",
         "rwq_cli/core/inspect/selection.py",
-        "item.idle_s < self.older_than_s",
-        "item.idle_s > self.older_than_s",
+        "item.idle_s < least_s",
+        "item.idle_s > least_s",
     ),
     Fault(
         "leased-is-abandoned",

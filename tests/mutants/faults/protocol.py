@@ -159,8 +159,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "front-is-the-end",
         "release --front puts an item behind all others.",
         f"{_LIB}/schedule.lua",
-        "for_all('RPUSH', main, reversed(ids))",
-        "for_all('LPUSH', main, reversed(ids))",
+        "for_all(front and 'RPUSH' or 'LPUSH', main, front and reversed(ids) or ids)",
+        "for_all('LPUSH', main, front and reversed(ids) or ids)",
     ),
     Fault(
         "kick-to-the-front",

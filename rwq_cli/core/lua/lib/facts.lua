@@ -23,10 +23,8 @@ local function lease_values(ids)
   end
   -- MGET returns nil for a key of the wrong type, which counts as a lease.
   for i, key in ipairs(count ~= 0 and keys or {}) do
-    local value = read_string('GET', key)
-    values[i] = value == nil or value
-    local id = ids[math.ceil(i / 2)]
-    wrong[id] = wrong[id] or value == nil
+    local value, id = read_string('GET', key), ids[math.ceil(i / 2)]
+    values[i], wrong[id] = value == nil or value, wrong[id] or value == nil
   end
   return values, keys, wrong
 end
@@ -130,13 +128,8 @@ end
 -- lease, -3 for a wrong type.
 local function lease_reply(facts, name)
   local value = facts[name]
-  if value == true then
-    return '', -3
-  end
-  return value or '', value and left_ms(facts, name) or -2
+  return value ~= true and value or '', value == true and -3 or value and left_ms(facts, name) or -2
 end
-
-local RESULT_STATUSES = { completed = true, rejected = true }
 
 -- What a result key holds: 'none', 'result', or the type of a key that is not a result. A hash may belong to a queue
 -- whose name begins like this queue's result keys.
@@ -144,7 +137,7 @@ local function result_kind(key)
   local kind = redis.call('TYPE', key).ok
   if kind == 'hash' then
     local status, completed_ms = unpack(redis.call('HMGET', key, 'status', 'completed_ms'))
-    if RESULT_STATUSES[status] and string.match(completed_ms or '', '^%d+$') and #completed_ms <= DIGITS_MAX then
+    if (status == 'completed' or status == 'rejected') and string.match(completed_ms or '', '^%d+$') and #completed_ms <= DIGITS_MAX then
       return 'result'
     end
   end

@@ -147,37 +147,31 @@ end
 -- Stands for entries that are about to be removed; never an ID.
 local REMOVED = '\0rwq-removed\0'
 
--- Remove entries of a list by their indexes. This scans it once, from the nearer end; an LREM for each would scan it
--- each time.
-local function remove_indexes(list, indexes)
-  local count, length = #indexes, redis.call('LLEN', list)
-  table.sort(indexes)
-  if indexes[1] == length - count then
-    redis.call('RPOP', list, count)
-  elseif count > 0 then
-    for _, at in ipairs(indexes) do
-      redis.call('LSET', list, at, REMOVED)
-    end
-    local from_left = indexes[count] < length - 1 - indexes[1]
-    redis.call('LREM', list, from_left and count or -count, REMOVED)
-  end
-end
-
 -- Remove the list entries of located IDs, once in a script: the indexes change. `kept` has, by ID, the list of which
--- the last entry stays.
+-- the last entry stays. This scans a list once, from the nearer end; an LREM for each would scan it each time.
 local function remove_entries(ids, kept)
   local is_removed = {}
   for _, id in ipairs(ids) do
     is_removed[id] = true
   end
   for list, entries in pairs(entries_at) do
-    local indexes, last = {}, kept and last_entries(list)
+    local indexes, last, length = {}, kept and last_entries(list), redis.call('LLEN', list)
     for at, id in pairs(entries) do
       if is_removed[id] and not (kept and kept[id] == list and last[id] == at) then
         indexes[#indexes + 1] = at
       end
     end
-    remove_indexes(list, indexes)
+    local count = #indexes
+    table.sort(indexes)
+    if indexes[1] == length - count then
+      redis.call('RPOP', list, count)
+    elseif count > 0 then
+      for _, at in ipairs(indexes) do
+        redis.call('LSET', list, at, REMOVED)
+      end
+      local from_left = indexes[count] < length - 1 - indexes[1]
+      redis.call('LREM', list, from_left and count or -count, REMOVED)
+    end
   end
 end
 

@@ -62,11 +62,7 @@ end
 -- Push items onto main, in the order in which they are to be leased: at the end of the queue, or at its front. The
 -- caller has settled them, and has removed them from every other structure.
 local function push(ids, front)
-  if front then
-    for_all('RPUSH', main, reversed(ids))
-  else
-    for_all('LPUSH', main, ids)
-  end
+  for_all(front and 'RPUSH' or 'LPUSH', main, front and reversed(ids) or ids)
 end
 
 -- By ID, how often it was returned; nil for never, and for a field that is not a number.

@@ -102,10 +102,7 @@ for i, id in ipairs(candidates) do
   end
   local data, new, old = read(id), values[2 * i - 1], values[2 * i]
   local wrong = (data == nil or new or old) and wrong_key(id, data, new, old)
-  local worked_on = false
-  if data and (new or old) and not wrong then
-    worked_on = is_worked_on(id, new, old)
-  end
+  local worked_on = not wrong and data and (new or old or false) and is_worked_on(id, new, old)
   if wrong and examined == 0 then
     return wrong
   elseif wrong or worked_on == nil then
@@ -148,7 +145,7 @@ end
 if #done > 0 and is_plain(done[1], done[2]) and redis.call('LREM', processing, 1, done[1]) == 1 then
   reply[5] = 1
   redis.call('DEL', item_prefix .. done[1], lease_prefix .. done[1], old_lease_prefix .. done[1])
-  for_all('HDEL', returns, present[returns] and { done[1] } or {})
+  delete_entries({ done[1] }, returns)
 end
 settle(lease_keys(promoted), 'promoted')
 -- Before anything is popped, because a server that is out of memory refuses it.

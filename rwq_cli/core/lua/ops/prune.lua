@@ -9,11 +9,8 @@
 -- data. Entries of cleaning are removed even if it has: the caller saw the item in another structure.
 local key = ({ cleaning = cleaning, delayed = delayed, buried = buried, returns = returns })[which]
 local lookup = ({ cleaning = 'LPOS', returns = 'HEXISTS' })[which] or 'ZSCORE'
-local pruned = {}
-if sample > 0 then
-  ids = present[returns] and redis.call('HRANDFIELD', returns, sample) or {}
-end
-for _, id in ipairs(ids) do
+local pruned, sampled = {}, sample > 0 and present[returns] and redis.call('HRANDFIELD', returns, sample)
+for _, id in ipairs(sampled or ids) do
   local found = redis.call(lookup, key, id)
   if found and (which == 'cleaning' or found ~= 0 and not has_data(id)) then
     pruned[#pruned + 1] = id

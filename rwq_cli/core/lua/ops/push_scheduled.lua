@@ -9,10 +9,8 @@
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing, changed, not-owner,
 -- wrong-type, moving. Of delayed: promoted, skipped, and pruned for an entry that is stale, that a burial supersedes,
 -- or whose item a session has leased. A stale entry, whose item has no data or is in a list, goes with its guards.
-local zset, done, stale = buried, 'kicked', {}
-if which == 'delayed' then
-  zset, done = delayed, 'promoted'
-end
+local is_kick, stale = which == 'buried', {}
+local zset, done = is_kick and buried or delayed, is_kick and 'kicked' or 'promoted'
 
 local function promotion_of(id, found, now_ms)
   local session = session_of(found)
@@ -49,13 +47,13 @@ local function kick_of(id, found, now_ms)
   return not finishes_move and is_copy(found) and 'moving' or 'kicked'
 end
 
-return act(ids_in(words), which == 'delayed' and promotion_of or kick_of, function(groups, facts)
+return act(ids_in(words), is_kick and kick_of or promotion_of, function(groups)
   local pushed = groups[done]
   settle(lease_keys(pushed), done)
   remove_entries(pushed)
-  for_all('HDEL', returns, not keeps_counts and present[returns] and pushed or {})
+  delete_entries(not keeps_counts and pushed or {}, returns)
   delete_entries(pushed, delayed, buried)
-  for_all('ZREM', zset, which == 'delayed' and groups.pruned or stale)
+  for_all('ZREM', zset, is_kick and stale or groups.pruned)
   delete_guards(stale)
   push(pushed)
 end)
