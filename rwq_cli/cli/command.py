@@ -1,10 +1,14 @@
 """Declaring a command: its function, its help, its examples and its exit codes.
 
-    @command(help="...", examples=("rwq kick -q jobs 4f2a9c",))
+    @command(no="none was kicked")
     @selects(_BURIED)
     def kick(
         settings: Settings, choice: Choice, slow: bool = option("--slow", "...")
-    ) -> ExitStatus: ...
+    ) -> ExitStatus:
+        \"""Return buried items to the queue.
+
+        rwq kick -q jobs 4f2a9c
+        \"""
 
 A command takes the run's settings first, and else what Typer makes of its options. Their types say
 what they are if they are not given: a flag is False, another is None, or required if it cannot be.
@@ -12,7 +16,7 @@ what they are if they are not given: a flag is False, another is None, or requir
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, cleandoc, signature
 from types import NoneType
 from typing import Annotated, Any, get_args
 
@@ -147,11 +151,12 @@ class RwqGroup(TyperGroup):
 
 
 def command(
-    *, help: str, null: str | None = None, options_first: bool = False, **manual: Any
+    *, null: str | None = None, options_first: bool = False, **manual: Any
 ) -> Callable[[Function], Function]:
     """Declare a command; `null` is the help of its `-0`, and the others are of `Manual`."""
-    # With `options_first`, all words after the first argument are arguments. An exit code that
-    # means something special here is given by its name, such as `partial`.
+    # Its docstring is its help, and then its examples, a line each. With `options_first`, all words
+    # after the first argument are arguments. An exit code that means something special here is
+    # given by its name, such as `partial`.
 
     def declare(function: Function) -> Function:
         makers: Mapping[str, _Maker] = getattr(function, "makers", {})
@@ -177,14 +182,16 @@ def command(
         taken = [_with_default(each).replace(kind=Parameter.KEYWORD_ONLY) for each in taken]
         run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in taken}
+        help, _, examples = cleandoc(function.__doc__ or "").partition("\n\n")
         exits = {
             each: manual.pop(key) for each in ExitStatus if (key := each.name.lower()) in manual
         }
-        run.manual = Manual(**{"exits": exits, **manual})  # type: ignore[attr-defined]
+        said = {"exits": exits, "examples": examples.splitlines(), **manual}
+        run.manual = Manual(**said)  # type: ignore[attr-defined]
         context = {**HELP_SETTINGS, "allow_interspersed_args": not options_first}
         name = function.__name__.removesuffix("_")
         function.add_to = lambda commands: commands.command(  # type: ignore[attr-defined]
-            name, cls=RwqCommand, help=help, context_settings=context
+            name, cls=RwqCommand, help=" ".join(help.split()), context_settings=context
         )(run)
         return function
 

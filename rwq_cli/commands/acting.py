@@ -21,19 +21,7 @@ _KICKED = kind_of(Status.KICKED, (Status.NOT_BURIED, *_FAILURES))
 _TOUCHED = kind_of(Status.TOUCHED, (Status.NOT_LEASED, Status.MISSING))
 
 
-@command(
-    record=OUTCOME_FIELDS,
-    help="Release items: end their leases and return them to the queue, now or after a delay. "
-    "Without --state, options choose items in processing.",
-    examples=(
-        "rwq release -q jobs 4f2a9c",
-        "rwq release -q jobs --state abandoned --older-than 1h --dry-run",
-        "rwq release -q jobs 4f2a9c --delay 10m",
-        "rwq release -q jobs --mine",
-        "rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -",
-    ),
-    no="none was released: gone, or leased by another session",
-)
+@command(record=OUTCOME_FIELDS, no="none was released: gone, or leased by another session")
 @selects(_IN_PROCESSING, offered=ITEMS, mine=True)
 def release(
     _: Settings,
@@ -42,6 +30,15 @@ def release(
     delay_s: Duration | None = option("--delay DUR", "Return them later; 0: now."),
     force: ForceOption = False,
 ) -> ExitStatus:
+    """Release items: end their leases and return them to the queue, now or after a delay. Without
+    --state, options choose items in processing.
+
+    rwq release -q jobs 4f2a9c
+    rwq release -q jobs --state abandoned --older-than 1h --dry-run
+    rwq release -q jobs 4f2a9c --delay 10m
+    rwq release -q jobs --mine
+    rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -
+    """
     if choice.mine and force:
         raise InvalidArgument.both("--mine", "--force")
     if front and delay_s is not None:
@@ -61,18 +58,7 @@ def release(
     )
 
 
-@command(
-    record=OUTCOME_FIELDS,
-    help="Bury items with a reason: workers and cleaners leave them alone until they are "
-    "kicked. Without --state, the options choose waiting and abandoned items, and with --force "
-    "also leased ones.",
-    examples=(
-        "rwq bury -q jobs 4f2a9c --reason 'crashes the parser'",
-        "rwq bury -q jobs --match '\"version\": *1\\b' --reason 'old format' --dry-run",
-        "rwq ls -q jobs --older-than 7d -n 0 -o ids | rwq bury -q jobs --reason stale -",
-    ),
-    no="none was buried: gone, or leased by another session",
-)
+@command(record=OUTCOME_FIELDS, no="none was buried: gone, or leased by another session")
 @selects(frozenset({State.WAITING, State.ABANDONED}), offered=ITEMS, has_reason=True)
 def bury(
     _: Settings,
@@ -85,6 +71,14 @@ def bury(
     ),
     force: ForceOption = False,
 ) -> ExitStatus:
+    """Bury items with a reason: workers and cleaners leave them alone until they are kicked.
+    Without --state, the options choose waiting and abandoned items, and with --force also leased
+    ones.
+
+    rwq bury -q jobs 4f2a9c --reason 'crashes the parser'
+    rwq bury -q jobs --match '"version": *1\\b' --reason 'old format' --dry-run
+    rwq ls -q jobs --older-than 7d -n 0 -o ids | rwq bury -q jobs --reason stale -
+    """
     return (choice.including(_LEASED) if force else choice).act(
         schedule.bury,
         _BURIED,
@@ -96,31 +90,28 @@ def bury(
     )
 
 
-@command(
-    record=OUTCOME_FIELDS,
-    help="Return buried items to the end of the queue, in the order of the IDs, else the longest "
-    "buried first, and reset their counts of returns.",
-    examples=(
-        "rwq kick -q jobs 4f2a9c",
-        "rwq kick -q jobs -n 10",
-        "rwq kick -q jobs --where user=42 --dry-run",
-    ),
-    no="none was kicked: not buried, or gone",
-)
+@command(record=OUTCOME_FIELDS, no="none was kicked: not buried, or gone")
 @selects(frozenset({State.BURIED}))
 def kick(_: Settings, choice: Choice) -> ExitStatus:
+    """Return buried items to the end of the queue, in the order of the IDs, else the longest buried
+    first, and reset their counts of returns.
+
+    rwq kick -q jobs 4f2a9c
+    rwq kick -q jobs -n 10
+    rwq kick -q jobs --where user=42 --dry-run
+    """
     reasons = {Status.NOT_OWNER: "rwq release --force ends its lease"}
     return choice.act(schedule.kick, _KICKED, "kick {}", only_many=True, reasons=reasons)
 
 
-@command(
-    record=OUTCOME_FIELDS,
-    help="Renew live leases, no matter who holds them. Each then expires after --for.",
-    examples=("rwq touch -q jobs 4f2a9c --for 10m", "rwq touch -q jobs --all --for 1h"),
-    no="none of the items has a live lease",
-)
+@command(record=OUTCOME_FIELDS, no="none of the items has a live lease")
 @selects(frozenset({State.LEASED}), _LEASED, asks=False)
 def touch(_: Settings, choice: Choice, lease_s: LeaseForOption = DEFAULT_LEASE) -> ExitStatus:
+    """Renew live leases, no matter who holds them. Each then expires after --for.
+
+    rwq touch -q jobs 4f2a9c --for 10m
+    rwq touch -q jobs --all --for 1h
+    """
     # What is not leased any more has no lease to renew, whatever it was chosen for.
     return choice.act(
         lambda queue, ids, expected, **how: schedule.touch(queue, ids, **how),  # noqa: ARG005

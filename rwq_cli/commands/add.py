@@ -42,16 +42,6 @@ def _time(text: str) -> str:
 
 @command(
     record=OUTCOME_FIELDS,
-    help="Add items from arguments, files or stdin. With several -q, the ID of each item picks its "
-    "queue, so that adding it again is a duplicate wherever it went.",
-    examples=(
-        "rwq add -q jobs 'resize cat.png' 'resize dog.png'",
-        "rwq add -q jobs -f urls.txt --id-from sha256",
-        "jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl",
-        "rwq add -q jobs --delay 5m 'try again'",
-        "rwq add -q jobs --at 08:00 -f urls.txt",
-        "rwq add -q '{jobs:1}' -q '{jobs:2}' -f urls.txt --id-from sha256",
-    ),
     ok="done; items whose ID exists are counted as duplicates",
     no="every record was rejected",
 )
@@ -79,6 +69,16 @@ def add(
     ),
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
+    """Add items from arguments, files or stdin. With several -q, the ID of each item picks its
+    queue, so that adding it again is a duplicate wherever it went.
+
+    rwq add -q jobs 'resize cat.png' 'resize dog.png'
+    rwq add -q jobs -f urls.txt --id-from sha256
+    jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl
+    rwq add -q jobs --delay 5m 'try again'
+    rwq add -q jobs --at 08:00 -f urls.txt
+    rwq add -q '{jobs:1}' -q '{jobs:2}' -f urls.txt --id-from sha256
+    """
     if data == ["-"]:
         data, file = None, [*(file or ()), "-"]
     if data and file:

@@ -84,13 +84,6 @@ def _in_time(seconds: float) -> Iterator[None]:
 
 @command(
     record=CHECK_FIELDS,
-    help="Compare a queue's counts with limits, for monitoring: one line and an exit code, "
-    "within 10 seconds unless --deep is given.",
-    examples=(
-        "rwq check -q jobs --warn waiting=100 --critical waiting=1000",
-        "rwq check -q jobs --critical age=15m --warn abandoned=10",
-        "rwq check --all-queues --format prometheus",
-    ),
     exits={status: status.meaning for status in MonitoringStatus},
     reads_only=True,
     monitors=True,
@@ -111,6 +104,13 @@ def check(
     ),
     all_queues: AllQueuesOption = False,
 ) -> MonitoringStatus:
+    """Compare a queue's counts with limits, for monitoring: one line and an exit code, within 10
+    seconds unless --deep is given.
+
+    rwq check -q jobs --warn waiting=100 --critical waiting=1000
+    rwq check -q jobs --critical age=15m --warn abandoned=10
+    rwq check --all-queues --format prometheus
+    """
     limits = _limits(warn or (), critical or (), deep=deep)
     is_nagios = output_format is CheckFormat.NAGIOS
     checks: list[Check] = []

@@ -134,18 +134,7 @@ _EXITS: dict[ExitCode, str] = {
 }
 
 
-@command(
-    record=CLEAN_FIELDS,
-    help="Return abandoned items and promote due ones; fast. Abandoned items are in "
-    "processing without a lease; due ones were delayed until now.",
-    examples=(
-        "rwq clean light -q jobs",
-        "rwq clean light -q jobs --dry-run -o jsonl",
-        "rwq clean light --all-queues --bury-after 3",
-        "rwq clean light -q jobs --every 30s --deep-every 6h",
-    ),
-    exits=_EXITS,
-)
+@command(record=CLEAN_FIELDS, exits=_EXITS)
 @provided("cleaning", Cleaning)
 def light(
     _: Settings,
@@ -154,23 +143,28 @@ def light(
         "--deep-every DUR", "With --every: also a deep clean about this often.", options.interval
     ),
 ) -> ExitStatus:
+    """Return abandoned items and promote due ones; fast. Abandoned items are in processing without
+    a lease; due ones were delayed until now.
+
+    rwq clean light -q jobs
+    rwq clean light -q jobs --dry-run -o jsonl
+    rwq clean light --all-queues --bury-after 3
+    rwq clean light -q jobs --every 30s --deep-every 6h
+    """
     return _clean(cleaning, deep_every=deep_every, deep=False)
 
 
-@command(
-    record=CLEAN_FIELDS,
-    help="Do a light clean, then scan all keys to repair the rest. It returns "
-    "orphaned items, which are in no list, drops ghosts, which have no data, and removes surplus "
-    "entries of duplicated items. Rarely needed.",
-    examples=(
-        "rwq clean deep -q jobs --dry-run",
-        "rwq clean deep -q jobs --grace 5s",
-        "rwq clean deep -q jobs --bury-after 3",
-    ),
-    exits=_EXITS,
-)
+@command(record=CLEAN_FIELDS, exits=_EXITS)
 @provided("cleaning", Cleaning)
 def deep(_: Settings, cleaning: Cleaning) -> ExitStatus:
+    """Do a light clean, then scan all keys to repair the rest. It returns orphaned items, which are
+    in no list, drops ghosts, which have no data, and removes surplus entries of duplicated items.
+    Rarely needed.
+
+    rwq clean deep -q jobs --dry-run
+    rwq clean deep -q jobs --grace 5s
+    rwq clean deep -q jobs --bury-after 3
+    """
     return _clean(cleaning, deep=True)
 
 

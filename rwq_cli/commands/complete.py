@@ -24,18 +24,6 @@ _REMOVED = kind_of(Status.REMOVED, (Status.MISSING,))
 @command(
     record=OUTCOME_FIELDS,
     destructive=True,
-    help="Complete items: remove them as done, no matter who holds them. If several calls complete "
-    "the same item, one of them succeeds. --result and --rejected store a result for rwq result. "
-    "Without --state and --all, options choose waiting items; what they choose is written to an "
-    "undo file first.",
-    examples=(
-        "rwq complete -q jobs 4f2a9c",
-        "rwq complete -q jobs --state leased --match '\"user\": *42' --dry-run",
-        "rwq lease -q jobs -n 1000 -o ids | rwq complete -q jobs -",
-        "rwq complete -q jobs 4f2a9c --mine",
-        "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d",
-        "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
-    ),
     no="none was completed by this call: gone, or leased by another session",
 )
 @selects(frozenset({State.WAITING}), ITEMS, mine=True)
@@ -51,6 +39,18 @@ def complete(
         "--result-ttl DUR", f"Keep it so long.  [default: {_TTL}]", result_duration
     ),
 ) -> ExitStatus:
+    """Complete items: remove them as done, no matter who holds them. If several calls complete the
+    same item, one of them succeeds. --result and --rejected store a result for rwq result. Without
+    --state and --all, options choose waiting items; what they choose is written to an undo file
+    first.
+
+    rwq complete -q jobs 4f2a9c
+    rwq complete -q jobs --state leased --match '"user": *42' --dry-run
+    rwq lease -q jobs -n 1000 -o ids | rwq complete -q jobs -
+    rwq complete -q jobs 4f2a9c --mine
+    rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d
+    echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -
+    """
     if owner is not None and choice.mine:
         raise InvalidArgument.both("--owner", "--mine")
     if owner == "":
@@ -87,20 +87,16 @@ def complete(
     )
 
 
-@command(
-    record=OUTCOME_FIELDS,
-    destructive=True,
-    help="Remove items in any state, even leased ones, without completing them. They are "
-    "written to an undo file first. Without --state, options choose items in any state.",
-    examples=(
-        "rwq rm -q jobs --yes 4f2a9c",
-        "rwq rm -q jobs --where tenant.id=3 --dry-run -o ids",
-        "rwq rm -q jobs --state abandoned --older-than 1h --yes",
-    ),
-    no="none was removed: gone, or declined",
-)
+@command(record=OUTCOME_FIELDS, destructive=True, no="none was removed: gone, or declined")
 @selects(ITEMS)
 def rm(_: Settings, choice: Choice) -> ExitStatus:
+    """Remove items in any state, even leased ones, without completing them. They are written to an
+    undo file first. Without --state, options choose items in any state.
+
+    rwq rm -q jobs --yes 4f2a9c
+    rwq rm -q jobs --where tenant.id=3 --dry-run -o ids
+    rwq rm -q jobs --state abandoned --older-than 1h --yes
+    """
     from rwq_cli.commands.undoing import Undo
 
     undo = partial(Undo, verb="rm")

@@ -10,16 +10,7 @@ from rwq_cli.output.escape import escaped_text
 Shell = StrEnum("Shell", "BASH ZSH FISH")
 
 
-@command(
-    help="Print the completion script of a shell, or install it for this user.",
-    examples=(
-        "rwq completion bash --install",
-        "source <(rwq completion zsh)",
-        "rwq completion fish | source",
-    ),
-    no="the script could not be written",
-    reads_only=True,
-)
+@command(no="the script could not be written", reads_only=True)
 def completion(
     settings: Settings,
     shell: Shell = argument("SHELL", "bash, zsh or fish."),
@@ -27,6 +18,12 @@ def completion(
         "--install", "Write it to a file that the shell reads, and say where it is."
     ),
 ) -> None:
+    """Print the completion script of a shell, or install it for this user.
+
+    rwq completion bash --install
+    source <(rwq completion zsh)
+    rwq completion fish | source
+    """
     from typer._completion_shared import get_completion_script, install as install_script
 
     from rwq_cli.completion import VARIABLE

@@ -160,14 +160,13 @@ class NoContext(RwqError):
     code = "no-context"
 
 
-@command(
-    record=CONTEXT_FIELDS,
-    help="List the contexts. The current one is marked.",
-    examples=("rwq context list", "rwq context list -o json"),
-    reads_only=True,
-    plain={"a context": ", ".join(LIST_COLUMNS)},
-)
+@command(record=CONTEXT_FIELDS, reads_only=True, plain={"a context": ", ".join(LIST_COLUMNS)})
 def list_(settings: Settings) -> None:
+    """List the contexts. The current one is marked.
+
+    rwq context list
+    rwq context list -o json
+    """
     contexts = settings.contexts
     settings.out.table(
         (context_record(each, contexts.current) for each in contexts.by_name.values()),
@@ -185,17 +184,15 @@ def _show_one(
     settings.out.describe([record], CONTEXT_FIELDS, context_sections, text=text)
 
 
-@command(
-    record=CONTEXT_FIELDS,
-    help="Show a context: NAME, else the one that is in use. Passwords are not shown.",
-    examples=("rwq context show", "rwq context show prod -o json"),
-    no="no context is in use",
-    reads_only=True,
-    always_table=True,
-)
+@command(record=CONTEXT_FIELDS, no="no context is in use", reads_only=True, always_table=True)
 def show(
     settings: Settings, name: str | None = argument("[NAME]", _HELP, offer=offer_contexts)
 ) -> None:
+    """Show a context: NAME, else the one that is in use. Passwords are not shown.
+
+    rwq context show
+    rwq context show prod -o json
+    """
     context = settings.server.context if name is None else settings.contexts.get(name)
     if context is None:
         url, origin, _ = settings.server
@@ -206,18 +203,7 @@ def show(
     _show_one(settings, context, settings.contexts.current)
 
 
-@command(
-    record=CONTEXT_FIELDS,
-    help="Create a context or change one, with its server (-u), queue (-q) and password. "
-    "Comments in the file stay.",
-    examples=(
-        "rwq context set dev -u local: -q jobs",
-        "rwq context set prod -u rediss://ops@db1:6380/0 --password-command 'pass show redis'",
-        "rwq context set prod --name-color red --protect type --read-only",
-        "rwq context set prod --unset queue --no-read-only",
-    ),
-    usage="wrong usage, or the file cannot be used",
-)
+@command(record=CONTEXT_FIELDS, usage="wrong usage, or the file cannot be used")
 def set_(
     settings: Settings,
     name: str = _NAME,
@@ -237,6 +223,14 @@ def set_(
         "--unset KEY", "Remove this setting; can be given several times."
     ),
 ) -> None:
+    """Create a context or change one, with its server (-u), queue (-q) and password. Comments in
+    the file stay.
+
+    rwq context set dev -u local: -q jobs
+    rwq context set prod -u rediss://ops@db1:6380/0 --password-command 'pass show redis'
+    rwq context set prod --name-color red --protect type --read-only
+    rwq context set prod --unset queue --no-read-only
+    """
     url, queues = settings.given.get("url"), settings.given.get("queue") or [None]
     if len(queues) > 1:
         raise InvalidArgument("a context has one queue", "give -q once")
@@ -275,13 +269,13 @@ def set_(
         )
 
 
-@command(
-    record=CONTEXT_FIELDS,
-    help="Make a context the current one; - is the previous one.",
-    examples=("rwq context use prod", "rwq context use -"),
-    usage=_NO_SUCH,
-)
+@command(record=CONTEXT_FIELDS, usage=_NO_SUCH)
 def use(settings: Settings, name: str = _NAME) -> None:
+    """Make a context the current one; - is the previous one.
+
+    rwq context use prod
+    rwq context use -
+    """
     from rwq_cli.contexts.editing import use_context
 
     contexts = use_context(settings.contexts_path, name)
@@ -291,16 +285,16 @@ def use(settings: Settings, name: str = _NAME) -> None:
     _show_one(settings, context, contexts.current, text=text)
 
 
-@command(
-    record=CONTEXT_FIELDS,
-    help="Remove contexts. Servers and queues stay as they are.",
-    examples=("rwq context rm old", "rwq context rm test-1 test-2"),
-    usage=_NO_SUCH,
-)
+@command(record=CONTEXT_FIELDS, usage=_NO_SUCH)
 def rm(
     settings: Settings,
     names: list[str] = argument("NAME...", "The contexts' names.", offer=offer_contexts),
 ) -> None:
+    """Remove contexts. Servers and queues stay as they are.
+
+    rwq context rm old
+    rwq context rm test-1 test-2
+    """
     from rwq_cli.contexts.editing import remove_contexts
 
     removed = [settings.contexts.named(name) for name in dict.fromkeys(names)]
@@ -316,9 +310,6 @@ def rm(
 
 @command(
     record=CHECKED_FIELDS,
-    help="Connect to a context, else to the server in use, and show its version, its latency, "
-    "what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there.",
-    examples=("rwq context check prod -q jobs", "rwq context check -o json"),
     ok="it can be reached, whatever else was found",
     reads_only=True,
     always_table=True,
@@ -327,6 +318,12 @@ def check(
     settings: Settings,
     name: str | None = argument("[NAME]", f"{_HELP} Else the server in use.", offer=offer_contexts),
 ) -> None:
+    """Connect to a context, else to the server in use, and show its version, its latency, what this
+    user may not do, and whether times, undo and CLIENT NO-TOUCH work there.
+
+    rwq context check prod -q jobs
+    rwq context check -o json
+    """
     if name is not None:
         if {"url", "context"} & settings.given.keys():
             raise InvalidArgument.both("NAME", "-u or -c")

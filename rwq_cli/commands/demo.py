@@ -47,11 +47,12 @@ _STEPS = (
 _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
 
 
-@command(
-    help="Run the main commands on a throwaway server and show their output, in a few seconds.",
-    examples=("rwq demo",),
-)
+@command()
 def demo(settings: Settings) -> None:
+    """Run the main commands on a throwaway server and show their output, in a few seconds.
+
+    rwq demo
+    """
     environment = settings.environment
     is_bold = settings.colour
     with raising_on_terminate(replaces=True), throwaway(environment.variables) as server:

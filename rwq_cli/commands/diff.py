@@ -33,14 +33,6 @@ DIFFERENCE_COLUMNS = ("id", "kind", "here", "there", "same_data")
 
 @command(
     record=DIFFERENCE_FIELDS,
-    help="Compare two queues, of one server or of two, by ID: what only one of them has, and what "
-    "differs in data or state. Without OTHER, the queue of the same name is compared. While "
-    "workers run, what they change meanwhile may be listed, too.",
-    examples=(
-        "rwq diff jobs jobs-copy",
-        "rwq diff jobs --to-context new",
-        "rwq diff jobs jobs-copy -o jsonl",
-    ),
     ok="no differences",
     no="differences",
     reads_only=True,
@@ -55,6 +47,14 @@ def diff(
     to_url: ToUrlOption = None,
     to_context: ToContextOption = None,
 ) -> ExitStatus:
+    """Compare two queues, of one server or of two, by ID: what only one of them has, and what
+    differs in data or state. Without OTHER, the queue of the same name is compared. While workers
+    run, what they change meanwhile may be listed, too.
+
+    rwq diff jobs jobs-copy
+    rwq diff jobs --to-context new
+    rwq diff jobs jobs-copy -o jsonl
+    """
     if name is not None and "queue" in settings.given:
         # The one argument is the other queue.
         if other is not None:

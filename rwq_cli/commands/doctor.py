@@ -135,14 +135,6 @@ def _codes(text: str) -> frozenset[Code]:
 
 @command(
     record=FINDING_FIELDS,
-    help="Find what is wrong with a queue; --fix repairs what can be repaired automatically. "
-    "-v also explains the notes.",
-    examples=(
-        "rwq doctor -q jobs",
-        "rwq doctor -q jobs --fix --dry-run",
-        "rwq doctor -q jobs --fix --skip duplicated,due",
-        "rwq doctor -q jobs -o ids --only held -0 | rwq release -q jobs --force -0 -",
-    ),
     ok="there are no errors or warnings, or none are left; notes do not count",
     no="errors or warnings were found, or are left after --fix",
     changes_with="fix",
@@ -158,6 +150,14 @@ def doctor(
     skip: frozenset[Code] | None = option("--skip CODE,...", "All findings except these.", _codes),
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
+    """Find what is wrong with a queue; --fix repairs what can be repaired automatically. -v also
+    explains the notes.
+
+    rwq doctor -q jobs
+    rwq doctor -q jobs --fix --dry-run
+    rwq doctor -q jobs --fix --skip duplicated,due
+    rwq doctor -q jobs -o ids --only held -0 | rwq release -q jobs --force -0 -
+    """
     if dry_run and not fix:
         raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())

@@ -37,22 +37,7 @@ _NAMED_MAX = 100_000
 _RUN_ITEMS = 500
 
 
-@command(
-    record=OUTCOME_FIELDS,
-    help="Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or "
-    "stdin, byte for byte; or run a command on the data of each chosen item. Items keep place, "
-    "lease and state. Data that has changed meanwhile stays. A final newline that was added is not "
-    "written. The old data is written to an undo file first.",
-    examples=(
-        "rwq edit -q jobs 4f2a9c",
-        "rwq edit -q jobs --where tenant.id=3 --lines --run 'jq -c .tenant.id=4'",
-        "rwq edit -q jobs 4f2a9c -f fixed.json",
-        "rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq edit -q jobs 4f2a9c -f -",
-        "EDITOR='code --wait' rwq edit -q jobs 4f2a9c",
-    ),
-    ok="done, even if nothing was changed",
-    no="nothing was written",
-)
+@command(record=OUTCOME_FIELDS, ok="done, even if nothing was changed", no="nothing was written")
 @selects(ITEMS)
 def edit(
     settings: Settings,
@@ -63,6 +48,17 @@ def edit(
         "--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each."
     ),
 ) -> ExitStatus:
+    """Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or stdin,
+    byte for byte; or run a command on the data of each chosen item. Items keep place, lease and
+    state. Data that has changed meanwhile stays. A final newline that was added is not written. The
+    old data is written to an undo file first.
+
+    rwq edit -q jobs 4f2a9c
+    rwq edit -q jobs --where tenant.id=3 --lines --run 'jq -c .tenant.id=4'
+    rwq edit -q jobs 4f2a9c -f fixed.json
+    rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq edit -q jobs 4f2a9c -f -
+    EDITOR='code --wait' rwq edit -q jobs 4f2a9c
+    """
     if run is not None and file is not None:
         raise InvalidArgument.both("--run", "--file")
     if lines and run is None:

@@ -31,16 +31,6 @@ _LINES = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputForma
 
 @command(
     record=EXPORT_FIELDS,
-    help="Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its "
-    "results. Safe while workers run: each item is written as it was at one instant. IDs, or "
-    "options other than --all, select items; results are then omitted, as they are in the formats "
-    "json, csv, ids and data. Several queues make one file, and rwq import restores each.",
-    examples=(
-        "rwq export -q jobs > jobs.jsonl",
-        "rwq export -q jobs --state abandoned --match '\"user\": *42' > some.jsonl",
-        "rwq export -q jobs | rwq import -q jobs-copy -",
-        "rwq export --all-queues > everything.jsonl",
-    ),
     no="nothing was exported: the items do not exist, or each has a key of the wrong type",
     partial="some items were skipped: they do not exist, or have a key of the wrong type",
     reads_only=True,
@@ -49,6 +39,16 @@ _LINES = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputForma
 )
 @selects(ITEMS, acts=False)
 def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = False) -> ExitStatus:
+    """Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its
+    results. Safe while workers run: each item is written as it was at one instant. IDs, or options
+    other than --all, select items; results are then omitted, as they are in the formats json, csv,
+    ids and data. Several queues make one file, and rwq import restores each.
+
+    rwq export -q jobs > jobs.jsonl
+    rwq export -q jobs --state abandoned --match '"user": *42' > some.jsonl
+    rwq export -q jobs | rwq import -q jobs-copy -
+    rwq export --all-queues > everything.jsonl
+    """
     opened = OpenQueues(settings, all_queues=all_queues).find()
     if choice.by_name and not opened.is_one:
         raise InvalidArgument("IDs can be exported from one queue only", "give -q once")

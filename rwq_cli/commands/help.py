@@ -11,12 +11,7 @@ from rwq_cli.commands import InvalidArgument, Settings, argument, command
 from rwq_cli.help.topics import TOPICS, overview, write_topic
 
 
-@command(
-    help="Show the help of a command, or a topic; without either, the commands that most people "
-    "want first.",
-    examples=("rwq help", "rwq help clean light", "rwq help recipes"),
-    reads_only=True,
-)
+@command(reads_only=True)
 def help_(
     settings: Settings,
     words: list[str] | None = argument(
@@ -25,6 +20,13 @@ def help_(
         offer=lambda: [*COMMANDS, *TOPICS],
     ),
 ) -> None:
+    """Show the help of a command, or a topic; without either, the commands that most people want
+    first.
+
+    rwq help
+    rwq help clean light
+    rwq help recipes
+    """
     if not words:
         settings.out.text(f"{overview(settings.environment.width)}\n")
         return

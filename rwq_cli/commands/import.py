@@ -33,16 +33,6 @@ _REASONS: dict[Status, str] = {
 
 @command(
     record=OUTCOME_FIELDS,
-    help="Restore what rwq export wrote: items in their order and states, leases and results with "
-    "the time left. If it is interrupted, running the same import again within a day resumes where "
-    "it stopped. Input from a pipe cannot be resumed: every missing item is imported again, even "
-    "if it was completed in the meantime. An export of several queues is imported without -q.",
-    examples=(
-        "rwq import -q jobs jobs.jsonl",
-        "rwq import -q jobs --on-conflict skip jobs.jsonl",
-        "rwq export -q jobs | rwq import -q jobs-copy -",
-        "rwq export --all-queues | rwq import --on-conflict skip -",
-    ),
     ok="done; items that already exist with the same data are counted",
     no="nothing was imported: every line was rejected or conflicted, or declined",
 )
@@ -58,6 +48,16 @@ def import_(
     yes: bool = option("--yes", f"Do not ask before replacing. {YES_FOR}"),
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
+    """Restore what rwq export wrote: items in their order and states, leases and results with the
+    time left. If it is interrupted, running the same import again within a day resumes where it
+    stopped. Input from a pipe cannot be resumed: every missing item is imported again, even if it
+    was completed in the meantime. An export of several queues is imported without -q.
+
+    rwq import -q jobs jobs.jsonl
+    rwq import -q jobs --on-conflict skip jobs.jsonl
+    rwq export -q jobs | rwq import -q jobs-copy -
+    rwq export --all-queues | rwq import --on-conflict skip -
+    """
     # Before stdin is read.
     settings.check_read_only()
     connection = open_connection(settings)

@@ -48,14 +48,6 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
 
 @command(
     record=ITEM_FIELDS,
-    help="Lease the next items and print them. Several queues are tried in order.",
-    examples=(
-        "rwq lease -q jobs",
-        "rwq lease -q jobs -n 10 --for 1h -o jsonl",
-        "rwq lease -q jobs --wait -o data > job.json",
-        "rwq lease -q high -q normal -q low --wait -o jsonl",
-        "rwq lease -q jobs --id 4f2a9c",
-    ),
     no="nothing to lease (in time), or no --id item could be leased",
     partial="some of the --id items could not be leased",
     null=options.NULL_RECORDS,
@@ -79,6 +71,14 @@ def lease(
     fair: bool = option("--fair", "Try several queues in random order."),
     dry_run: options.DryRunOption = False,
 ) -> ExitStatus:
+    """Lease the next items and print them. Several queues are tried in order.
+
+    rwq lease -q jobs
+    rwq lease -q jobs -n 10 --for 1h -o jsonl
+    rwq lease -q jobs --wait -o data > job.json
+    rwq lease -q high -q normal -q low --wait -o jsonl
+    rwq lease -q jobs --id 4f2a9c
+    """
     environment, wants_data = settings.environment, settings.output is not OutputFormat.IDS
     # What is leased is printed.
     environment.interrupted = ""

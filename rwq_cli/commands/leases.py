@@ -13,14 +13,6 @@ from rwq_cli.views.items import ITEM_FIELDS, plain_names
 
 @command(
     record=ITEM_FIELDS,
-    help="List the items in processing, who holds them and for how long: abandoned items "
-    "first, then by the time left.",
-    examples=(
-        "rwq leases -q jobs",
-        "rwq leases -q jobs --by holder",
-        "rwq leases -q jobs --holder 'rwq:deploy@*' -o json",
-        "rwq leases -q jobs --watch 2s",
-    ),
     reads_only=True,
     null=NULL_RECORDS,
     plain={
@@ -39,6 +31,14 @@ def leases(
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
 ) -> None:
+    """List the items in processing, who holds them and for how long: abandoned items first, then by
+    the time left.
+
+    rwq leases -q jobs
+    rwq leases -q jobs --by holder
+    rwq leases -q jobs --holder 'rwq:deploy@*' -o json
+    rwq leases -q jobs --watch 2s
+    """
     # A Tab needs none of it.
     from rwq_cli.cli.listing import list_items
 

@@ -40,41 +40,36 @@ GROUP_HELP = "Start, stop or inspect the embedded server behind -u local:."
 _DIRECTORY = argument("[DIR]", "Default: that of -u local:DIR, else ~/.local/state/rwq/local.")
 
 
-@command(
-    record=LOCAL_FIELDS,
-    help="Start the embedded server if it is not running. -u local: starts it when needed.",
-    examples=("rwq local start", "rwq local start ./data"),
-    always_table=True,
-)
+@command(record=LOCAL_FIELDS, always_table=True)
 def start(settings: Settings, directory: str | None = _DIRECTORY) -> None:
+    """Start the embedded server if it is not running. -u local: starts it when needed.
+
+    rwq local start
+    rwq local start ./data
+    """
     server = _server(settings, directory)
     server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
     settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
 
 
-@command(
-    record=LOCAL_FIELDS,
-    help="Stop the embedded server and keep its data.",
-    examples=("rwq local stop",),
-    no="it was not running",
-    always_table=True,
-)
+@command(record=LOCAL_FIELDS, no="it was not running", always_table=True)
 def stop(settings: Settings, directory: str | None = _DIRECTORY) -> ExitStatus:
+    """Stop the embedded server and keep its data.
+
+    rwq local stop
+    """
     server = _server(settings, directory)
     was_running = server.stop()
     settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
     return ExitStatus.OK if was_running else ExitStatus.NO
 
 
-@command(
-    record=LOCAL_FIELDS,
-    help="Show whether the embedded server is running, and where.",
-    examples=("rwq local status -o json",),
-    no="it is not running",
-    reads_only=True,
-    always_table=True,
-)
+@command(record=LOCAL_FIELDS, no="it is not running", reads_only=True, always_table=True)
 def status(settings: Settings, directory: str | None = _DIRECTORY) -> ExitStatus:
+    """Show whether the embedded server is running, and where.
+
+    rwq local status -o json
+    """
     now = _server(settings, directory).status()
     settings.out.describe([now], LOCAL_FIELDS, local_sections)
     return ExitStatus.OK if now.running else ExitStatus.NO

@@ -36,16 +36,6 @@ _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.D
 
 @command(
     record=ITEM_FIELDS,
-    help="List items, the next to be leased first; in processing, the oldest first. An item with "
-    "several entries is listed by each.",
-    examples=(
-        "rwq ls -q jobs",
-        "rwq ls processing -q jobs -n 0 -o jsonl",
-        "rwq ls -q jobs --where user=42 --older-than 1h -o ids",
-        "rwq ls buried -q jobs --by reason",
-        "rwq ls buried -q jobs --watch 5s",
-        "rwq ls all -q jobs --deep",
-    ),
     reads_only=True,
     null=NULL_RECORDS,
     plain={
@@ -70,6 +60,16 @@ def ls(
     all_queues: AllQueuesOption = False,
     selection: Selection,
 ) -> None:
+    """List items, the next to be leased first; in processing, the oldest first. An item with
+    several entries is listed by each.
+
+    rwq ls -q jobs
+    rwq ls processing -q jobs -n 0 -o jsonl
+    rwq ls -q jobs --where user=42 --older-than 1h -o ids
+    rwq ls buried -q jobs --by reason
+    rwq ls buried -q jobs --watch 5s
+    rwq ls all -q jobs --deep
+    """
     # A Tab needs none of it.
     from rwq_cli.cli.listing import list_items
 

@@ -36,16 +36,6 @@ _ARRIVAL_S = 5.0
     record=OUTCOME_FIELDS,
     destructive=True,
     writes_elsewhere=True,
-    help="Move items to the end of another queue. Each is in exactly one of the two at every "
-    "instant; between two servers or two slots of a cluster it is buried in one or both for a "
-    "moment, and the same command goes on where it was cut. Without --state and --force, the "
-    "options choose items that are neither leased nor delayed nor buried.",
-    examples=(
-        "rwq mv -q jobs --to slow-jobs --where 'kind~^video/' --yes",
-        "rwq mv -q jobs --to jobs-2 --all --dry-run",
-        "rwq mv -q jobs --to jobs --to-context new --all --follow --yes",
-        "rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -",
-    ),
     no="none was moved: gone, leased, already there, or declined",
 )
 @selects(_CHOSEN, offered=ITEMS)
@@ -58,6 +48,16 @@ def mv(
     force: bool = option("--force", "Also what is leased, delayed or buried."),
     follow: bool = option("--follow", "Also what arrives later, until stopped."),
 ) -> ExitStatus:
+    """Move items to the end of another queue. Each is in exactly one of the two at every instant;
+    between two servers or two slots of a cluster it is buried in one or both for a moment, and the
+    same command goes on where it was cut. Without --state and --force, the options choose items
+    that are neither leased nor delayed nor buried.
+
+    rwq mv -q jobs --to slow-jobs --where 'kind~^video/' --yes
+    rwq mv -q jobs --to jobs-2 --all --dry-run
+    rwq mv -q jobs --to jobs --to-context new --all --follow --yes
+    rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -
+    """
     dry_run = choice.dry_run
     if follow and (choice.by_name or dry_run):
         other = "--dry-run" if dry_run else "IDs"

@@ -16,15 +16,18 @@ _KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
 @command(
     record=OUTCOME_FIELDS,
     destructive=True,
-    help="Remove a queue with all its keys. Items and results are written to an undo file "
-    "first. Items that are added in the meantime are kept, and so are unrelated keys with "
-    "names like those of results.",
-    examples=("rwq purge -q jobs --dry-run", "rwq purge -q jobs --yes"),
     ok="done, even if the queue is empty",
     no="nothing was removed: declined",
     partial="some items were left: they changed meanwhile, or a key has the wrong type",
 )
 def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> ExitStatus:
+    """Remove a queue with all its keys. Items and results are written to an undo file first. Items
+    that are added in the meantime are kept, and so are unrelated keys with names like those of
+    results.
+
+    rwq purge -q jobs --dry-run
+    rwq purge -q jobs --yes
+    """
     queue = open_queue(settings)
     undo = Undo(settings, queue, "purge")
     purged = PurgedResults()

@@ -21,10 +21,6 @@ from rwq_cli.views.counts import COUNT_FIELDS, QUEUES, QUEUES_PLAIN, Tick, write
 
 @command(
     record=COUNT_FIELDS,
-    help="List the queues of this server with their counts. All keys are scanned; a queue "
-    "whose items are all orphaned is not found. Abandoned items are counted for a second at most: "
-    ">41,000 says that there may be more.",
-    examples=("rwq queues", "rwq queues 'mail:*' -o json", "rwq queues --watch 5s"),
     reads_only=True,
     plain={"a queue": ", ".join(QUEUES_PLAIN)},
     null="End each name of -o ids with NUL, and do not escape it.",
@@ -36,6 +32,14 @@ def queues(
     ),
     watch: WatchOption = None,
 ) -> None:
+    """List the queues of this server with their counts. All keys are scanned; a queue whose items
+    are all orphaned is not found. Abandoned items are counted for a second at most: >41,000 says
+    that there may be more.
+
+    rwq queues
+    rwq queues 'mail:*' -o json
+    rwq queues --watch 5s
+    """
     connection = open_connection(settings)
     wanted = glob_pattern(b"*" if pattern is None else pattern)
     found = remembered(

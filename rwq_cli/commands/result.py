@@ -67,13 +67,6 @@ def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
 
 @command(
     record=RESULT_FIELDS,
-    help="Show the result that complete stored for an item. --wait waits until the item is gone, "
-    "even if it leaves no result.",
-    examples=(
-        "rwq result -q jobs 4f2a9c",
-        "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json",
-        "rwq result -q jobs 4f2a9c -o json",
-    ),
     ok="there is a result, completed or rejected",
     no="there is none: the item exists, or is gone without one",
     works_read_only=True,
@@ -85,6 +78,13 @@ def result(
     wait: bool = option("--wait", "Wait while it exists; promotes due items."),
     timeout_s: Duration | None = option("--timeout DUR", "Wait so long at most."),
 ) -> ExitStatus:
+    """Show the result that complete stored for an item. --wait waits until the item is gone, even
+    if it leaves no result.
+
+    rwq result -q jobs 4f2a9c
+    rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json
+    rwq result -q jobs 4f2a9c -o json
+    """
     if item_id == b"-":
         raise InvalidArgument(
             "one ID is needed, and - means IDs on stdin", "rwq show - shows the results of many"

@@ -15,15 +15,6 @@ from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, read_shown, show_sect
 
 @command(
     record=SHOWN_FIELDS,
-    help="Show everything about items: the state and its reasons, what happens next and "
-    "when, and the commands to run next. To show an item with the ID -, give it on stdin.",
-    examples=(
-        "rwq show -q jobs 4f2a9c",
-        "rwq show -q jobs 4f2a9c -o data > job.json",
-        "rwq show -q jobs 4f2a9c --eta 2s",
-        "rwq leases -q jobs -o ids | rwq show -q jobs - -o jsonl",
-        "echo - | rwq show -q jobs -",
-    ),
     no="there is no such item",
     partial="some of the items do not exist",
     reads_only=True,
@@ -36,6 +27,15 @@ def show(
     data: bool = option("--data", "Show whole payloads."),
     eta_s: Duration | None = option("--eta DUR", "Watch to estimate their turn."),
 ) -> ExitStatus:
+    """Show everything about items: the state and its reasons, what happens next and when, and the
+    commands to run next. To show an item with the ID -, give it on stdin.
+
+    rwq show -q jobs 4f2a9c
+    rwq show -q jobs 4f2a9c -o data > job.json
+    rwq show -q jobs 4f2a9c --eta 2s
+    rwq leases -q jobs -o ids | rwq show -q jobs - -o jsonl
+    echo - | rwq show -q jobs -
+    """
     given = ids or []
     chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)
     queue = open_queue(settings)

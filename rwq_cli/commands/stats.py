@@ -12,18 +12,7 @@ from rwq_cli.output.options import OutputFormat
 from rwq_cli.views.counts import COUNT_FIELDS, Tick, write_stats
 
 
-@command(
-    record=COUNT_FIELDS,
-    help="Count a queue's items by state, with ages, leases and sizes.",
-    examples=(
-        "rwq stats -q jobs",
-        "rwq stats -q jobs --fast -o json",
-        "rwq stats -q 'mail:*' --deep",
-        "rwq stats -q jobs --watch 2s",
-    ),
-    reads_only=True,
-    always_table=True,
-)
+@command(record=COUNT_FIELDS, reads_only=True, always_table=True)
 def stats(
     settings: Settings,
     fast: bool = option("--fast", "Read only lengths, in constant time."),
@@ -33,6 +22,13 @@ def stats(
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
 ) -> None:
+    """Count a queue's items by state, with ages, leases and sizes.
+
+    rwq stats -q jobs
+    rwq stats -q jobs --fast -o json
+    rwq stats -q 'mail:*' --deep
+    rwq stats -q jobs --watch 2s
+    """
     if fast and deep:
         raise InvalidArgument.both("--fast", "--deep")
     opened = OpenQueues(settings, all_queues=all_queues)

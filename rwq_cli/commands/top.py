@@ -18,20 +18,22 @@ def _interval(text: str) -> Duration:
     return every_s
 
 
-@command(
-    help="Show queues live, on the whole terminal: how many items are in each state, how fast "
-    "they arrive and leave, and when each queue will be empty. Enter opens a queue, then an item. "
-    "Other keys release, bury, kick, edit or run doctor, with the prompts of those commands. "
-    'Requires Textual; install the extra "top".',
-    examples=("rwq top", "rwq top -q 'mail:*' --every 5s", "rwq top --sort waiting --reverse"),
-    works_read_only=True,
-)
+@command(works_read_only=True)
 def top(
     settings: Settings,
     every_s: Duration = option(
         "--every DUR", "Refresh interval; longer on a slow server.", _interval, default=_TWO_SECONDS
     ),
 ) -> None:
+    """Show queues live, on the whole terminal: how many items are in each state, how fast they
+    arrive and leave, and when each queue will be empty. Enter opens a queue, then an item. Other
+    keys release, bury, kick, edit or run doctor, with the prompts of those commands. Requires
+    Textual; install the extra "top".
+
+    rwq top
+    rwq top -q 'mail:*' --every 5s
+    rwq top --sort waiting --reverse
+    """
     _check_usable(settings)
     from rwq_cli.top.session import Session
     from rwq_cli.top.terminal import TerminalGuard

@@ -98,20 +98,6 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
     record=_record,
     destructive=True,
     writes_elsewhere=True,
-    help="Restore what rm, mv and purge removed, what complete removed if options chose it, and "
-    "what edit and import replaced. Without N or FILE, it takes the latest that was not undone "
-    "yet, or whose undo was interrupted. Items get their former state back, and none is restored "
-    "twice, even if undo is interrupted and run again within a day. Waiting items return to the "
-    "nearer end of the queue, completed items that somebody held to the front; moved items wait "
-    "at the end of the queue. Edited items get their old data back unless they have changed since.",
-    examples=(
-        "rwq undo --dry-run",
-        "rwq undo --yes",
-        "rwq undo --list",
-        "rwq undo --yes 12",
-        "rwq undo --redo --dry-run",
-        "rwq undo --prune --older-than 30d --dry-run",
-    ),
     no="nothing was restored: there is no undo file, or every item conflicts; or declined",
     partial="some items were not restored; to try again, give the number of the undo file",
     plain={"an undo file (--list)": ", ".join(UNDO_COLUMNS)},
@@ -129,6 +115,20 @@ def undo(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
+    """Restore what rm, mv and purge removed, what complete removed if options chose it, and what
+    edit and import replaced. Without N or FILE, it takes the latest that was not undone yet, or
+    whose undo was interrupted. Items get their former state back, and none is restored twice, even
+    if undo is interrupted and run again within a day. Waiting items return to the nearer end of the
+    queue, completed items that somebody held to the front; moved items wait at the end of the
+    queue. Edited items get their old data back unless they have changed since.
+
+    rwq undo --dry-run
+    rwq undo --yes
+    rwq undo --list
+    rwq undo --yes 12
+    rwq undo --redo --dry-run
+    rwq undo --prune --older-than 30d --dry-run
+    """
     if list_ and prune:
         raise InvalidArgument.both("--list", "--prune")
     if not (list_ or prune):

@@ -36,13 +36,6 @@ def _sections(waited: WaitResult) -> list[Section]:
 
 @command(
     record=WAIT_FIELDS,
-    help="Wait until a queue is empty or short enough, or items are gone; for scripts. Several "
-    "queues must meet the condition at the same time. Due items are promoted meanwhile.",
-    examples=(
-        "rwq wait -q jobs --timeout 1h",
-        "rwq wait -q jobs --below 1000",
-        "rwq wait -q jobs --id 4f2a9c --timeout 10m",
-    ),
     ok="the condition is met",
     no="the condition was not met in time",
     works_read_only=True,
@@ -60,6 +53,13 @@ def wait(
     timeout_s: Duration | None = option("--timeout DUR", "Give up after so long."),
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
+    """Wait until a queue is empty or short enough, or items are gone; for scripts. Several queues
+    must meet the condition at the same time. Due items are promoted meanwhile.
+
+    rwq wait -q jobs --timeout 1h
+    rwq wait -q jobs --below 1000
+    rwq wait -q jobs --id 4f2a9c --timeout 10m
+    """
     if until_empty + (below is not None) + bool(ids) > 1:
         raise InvalidArgument(
             "--until-empty, --below and --id cannot be used together", "wait for one of them"

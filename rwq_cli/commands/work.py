@@ -47,17 +47,6 @@ RESULT_TTL = Duration.of(RESULT_TTL_S)
 
 @command(
     record=lambda options: PLAN_FIELDS if options.get("dry_run") else EVENT_FIELDS,
-    help="Run a command for each item. Its exit code 0 completes the item, 75 releases it, 100 "
-    "buries it, 126 and 127 end the worker, any other retries it.",
-    examples=(
-        "rwq work -q jobs -- ./resize",
-        "rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize",
-        "rwq work -q jobs --input arg --drain -- curl -fsS '{data}'",
-        "rwq work -q jobs --input file --result -- identify '{file}'",
-        "rwq work -q jobs --batch 100 -- ./resize",
-        "rwq work -q jobs --task-dir ./tasks",
-        "rwq work -q jobs --dry-run -- ./resize",
-    ),
     ok="ended as asked",
     usage="wrong usage or command",
     partial="items given up, or output lost",
@@ -125,6 +114,17 @@ def work(
     listen: ListenOption = None,
     dry_run: Annotated[bool, option("--dry-run", "Show the next item and its command.")] = False,
 ) -> ExitStatus:
+    """Run a command for each item. Its exit code 0 completes the item, 75 releases it, 100 buries
+    it, 126 and 127 end the worker, any other retries it.
+
+    rwq work -q jobs -- ./resize
+    rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize
+    rwq work -q jobs --input arg --drain -- curl -fsS '{data}'
+    rwq work -q jobs --input file --result -- identify '{file}'
+    rwq work -q jobs --batch 100 -- ./resize
+    rwq work -q jobs --task-dir ./tasks
+    rwq work -q jobs --dry-run -- ./resize
+    """
     words = [os.fsencode(word) for word in command or ()]
     if task_dir is None:
         _check_command(words, input_, batch=batch, result=result)
