@@ -40,6 +40,7 @@ class Environment:
     # nothing once the command says that itself.
     quiet: bool = False
     interrupted: str = "nothing done"
+    stdin_is_closed: bool = False
     stdout_is_closed: bool = False
     note_above: Callable[[str], None] | None = None
     stdin_is_terminal = cached_property(lambda self: self.stdin.isatty())
@@ -47,19 +48,10 @@ class Environment:
     stderr_is_terminal = cached_property(lambda self: self.stderr.isatty())
 
     def __init__(
-        self,
-        variables: Mapping[str, str],
-        stdin: BinaryIO,
-        stdout: BinaryIO,
-        stderr: BinaryIO,
-        *,
-        stdin_is_closed: bool = False,
+        self, variables: Mapping[str, str], stdin: BinaryIO, stdout: BinaryIO, stderr: BinaryIO
     ) -> None:
         self.variables = variables
-        self.stdin = stdin
-        self.stdout = stdout
-        self.stderr = stderr
-        self.stdin_is_closed = stdin_is_closed
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
         self.written_once: set[str] = set()
 
     @classmethod
@@ -77,9 +69,8 @@ class Environment:
         for name, stream in (("stdout", out), ("stderr", err)):
             text = io.TextIOWrapper(stream, "utf-8", "surrogateescape", write_through=True)
             setattr(sys, name, text)
-        stdin = cast(BinaryIO, Reader(0))
-        environment = cls(os.environ, stdin, out, err, stdin_is_closed=is_closed[0])
-        environment.stdout_is_closed = is_closed[1]
+        environment = cls(os.environ, cast(BinaryIO, Reader(0)), out, err)
+        environment.stdin_is_closed, environment.stdout_is_closed, _ = is_closed
         return environment
 
     @cached_property

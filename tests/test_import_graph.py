@@ -46,7 +46,7 @@ ROOMS = (
     "undo",
     "work",
     "views",
-    "help",
+    "topics",
     "cli",
     "completion",
     "top",

@@ -78,7 +78,7 @@ class Root(RwqGroup):
         return found or super().shell_complete(ctx, incomplete)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        from rwq_cli.help.topics import TOPICS
+        from rwq_cli.topics import TOPICS
 
         self.format_usage(ctx, formatter)
         formatter.write_paragraph()

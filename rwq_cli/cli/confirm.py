@@ -30,7 +30,7 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
     """True if `--yes` or `--yes=NAME` confirms a destructive action, so that nothing is asked."""
     settings.check_yes_for()
     context, named = settings.asking_context, settings.given.get("yes_for")
-    if not yes or context is None or not context.is_protected:
+    if not yes or context is None or not context.protection_level:
         return yes
     if named is None and has_terminal():
         return False
@@ -92,7 +92,7 @@ def confirm_ids(
     # All are read first. The question counts those of `affected` that exist.
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
     context = settings.asking_context
-    is_protected = context is not None and context.is_protected
+    is_protected = context is not None and context.protection_level
     if only_many and not is_protected and (len(known) < MANY or not has_terminal()):
         return known
     # What is only counted yet shows no progress of a verb.

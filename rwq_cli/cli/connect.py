@@ -129,7 +129,7 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
 
         password, _ = _password(settings)
         if url.startswith(LOCAL):
-            url = f"{LOCAL}{settings.local_directory(url)}"
+            url = f"{LOCAL}{settings.local_server(url).directory}"
         elif "password_file" in given:
             url = without_password(url)
         options = [

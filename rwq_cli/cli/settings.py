@@ -141,26 +141,14 @@ class Settings(OutputOptions):
         return is_same_server(self._without_local(url), place)
 
     def _without_local(self, url: str) -> str:
-        if not url.startswith(LOCAL):
-            return url
-        from rwq_cli.core.errors import LocalServerError
-
-        try:
-            return self.local_server(url).url
-        except LocalServerError:
-            return url
+        return self.local_server(url).url if url.startswith(LOCAL) else url
 
     def local_server(self, url: str) -> "LocalServer":
-        from rwq_cli.local.server import LocalServer
+        from rwq_cli.local.server import LocalServer, default_directory
 
-        return LocalServer(self.local_directory(url), self.environment.variables)
-
-    def local_directory(self, url: str) -> Path:
-        from rwq_cli.local.server import default_directory
-
-        if named := url.removeprefix(LOCAL):
-            return Path(os.path.abspath(os.path.expanduser(named)))
-        return default_directory(self.environment.variables)
+        named, variables = url.removeprefix(LOCAL), self.environment.variables
+        directory = Path(os.path.expanduser(named)) if named else default_directory(variables)
+        return LocalServer(directory, variables)
 
     @property
     def server_label(self) -> str:

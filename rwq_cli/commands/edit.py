@@ -69,7 +69,7 @@ def edit(
     command = EditCommand(run or "", lines, environment.variables, set())
     queue, context = open_queue(settings), settings.asking_context
     drafts: dict[bytes, Draft] = {}
-    asks = not (dry_run or (yes and (context is None or not context.is_protected)))
+    asks = not (dry_run or (yes and (context is None or not context.protection_level)))
     undo = Undo(settings, queue, "edit")
     # What has to be asked about waits for the end: then one question is about all of it.
     held: list[Edit] = []

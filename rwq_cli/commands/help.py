@@ -8,7 +8,7 @@ import typer
 from rwq_cli.cli.app import COMMANDS, build_root
 from rwq_cli.cli.options import global_options
 from rwq_cli.commands import InvalidArgument, Settings, argument, command
-from rwq_cli.help.topics import TOPICS, overview, write_topic
+from rwq_cli.topics import TOPICS, overview, write_topic
 
 
 @command(reads_only=True)

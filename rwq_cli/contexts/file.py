@@ -54,10 +54,6 @@ class Context(NamedTuple):
         return list(Protection).index(self.protect)
 
     @property
-    def is_protected(self) -> bool:
-        return self.protect is not Protection.NONE
-
-    @property
     def requires_name(self) -> bool:
         return self.protect is Protection.TYPE
 

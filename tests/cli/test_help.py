@@ -9,7 +9,7 @@ import pytest
 from rwq_cli.cli.app import SECTIONS
 from rwq_cli.cli.options import GLOBAL_NAMES
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.help.topics import TOPICS
+from rwq_cli.topics import TOPICS
 from tests import processes
 from tests.all_commands import all_commands
 from tests.conftest import Foreign

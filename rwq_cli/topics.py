@@ -1,4 +1,7 @@
-"""The topics of `rwq help`, made from the tables that the commands themselves use; ten recipes."""
+"""The topics of `rwq help`, made from the tables that the commands themselves use; ten recipes.
+
+Texts may have `code` between backquotes, for the pages in `docs`; a terminal shows them without.
+"""
 
 import textwrap
 from collections.abc import Iterable, Mapping

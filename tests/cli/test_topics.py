@@ -14,7 +14,7 @@ import pytest
 from rwq_cli.cli.options import global_options
 from rwq_cli.core.model import State
 from rwq_cli.exit_codes import ExitStatus, MonitoringStatus
-from rwq_cli.help.topics import RECIPES, TOPICS, Recipe, overview
+from rwq_cli.topics import RECIPES, TOPICS, Recipe, overview
 from rwq_cli.views.meanings import STATES
 from tests.conftest import Foreign
 from tests.driver import Rwq

@@ -1,1 +1,0 @@
-"""Tests of rwq_cli/help."""
