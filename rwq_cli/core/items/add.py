@@ -2,9 +2,10 @@
 queue, or to several, each to the one that its ID picks.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
@@ -89,7 +90,7 @@ def add(
     """Add one item; see `WorkQueue.add`. The due time `at_ms` is in unix ms."""
     if delay_s is not None and at_ms is not None:
         raise InvalidArgument.both("a delay", "a time")
-    due = None if at_ms is None else Due(at_ms, from_now=False)
+    due = Due(at_ms, from_now=False) if at_ms is not None else None
     if delay_s is not None:
         due = Due.after(delay_s)
     new_id = uuid4().hex.encode() if item_id is None else to_bytes(item_id)
@@ -252,15 +253,12 @@ def picker(names: Iterable[bytes]) -> Callable[[bytes], bytes]:
     # Sorted: of two equal hashes, which do not happen, the first counts.
     begun = {name: blake2b(name + b"\0", digest_size=8) for name in sorted(set(names))}
 
-    def pick(item_id: bytes) -> bytes:
-        def digest(name: bytes) -> bytes:
-            hashed = begun[name].copy()
-            hashed.update(item_id)
-            return hashed.digest()
+    def digest(name: bytes, item_id: bytes) -> bytes:
+        hashed = begun[name].copy()
+        hashed.update(item_id)
+        return hashed.digest()
 
-        return max(begun, key=digest)
-
-    return pick
+    return lambda item_id: max(begun, key=lambda name: digest(name, item_id))
 
 
 def add_spread(
@@ -292,28 +290,17 @@ def add_spread(
         else in_batches(batches, size_max=BATCH_BYTES, size_of=effort)
     )
     for chunk in chunks:
+        are_random = all(batch.random_ids for batch in chunk)
+        parts: defaultdict[bytes, BatchBuilder] = defaultdict(BatchBuilder)
+        for batch in chunk:
+            for item in zip(batch.ids, batch.data, batch.dues or repeat(None)):
+                parts[pick(item[0])].add(*item)
         try:
-            for name, items in _parts(chunk, pick).items():
-                added = add_batches(by_name[name], [items], unique=unique, dry_run=dry_run)
+            for name, part in parts.items():
+                items = (each._replace(random_ids=are_random) for each in part.take())
+                added = add_batches(by_name[name], items, unique=unique, dry_run=dry_run)
                 yield from ((name, outcomes) for outcomes in added.batches)
         except ServerError as error:
             error.acknowledged, error.acknowledged_after = done, ()
             raise
         done += sum(len(batch.ids) for batch in chunk)
-
-
-def _parts(chunk: Sequence[NewItems], pick: Callable[[bytes], bytes]) -> dict[bytes, NewItems]:
-    """The items of each queue, in their order."""
-    are_random = all(batch.random_ids for batch in chunk)
-    has_dues = any(batch.dues is not None for batch in chunk)
-    parts: dict[bytes, NewItems] = {}
-    for batch in chunk:
-        for at, item_id in enumerate(batch.ids):
-            name = pick(item_id)
-            if (part := parts.get(name)) is None:
-                part = parts[name] = NewItems([], [], [] if has_dues else None, are_random)
-            part.ids.append(item_id)
-            part.data.append(batch.data[at])
-            if part.dues is not None:
-                part.dues.append(None if batch.dues is None else batch.dues[at])
-    return parts

@@ -2,15 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from itertools import chain, repeat
 from math import inf
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_doubt
 from rwq_cli.core.clock import LEASE_S, lease_time_ms
-from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues, to_bytes
 from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.lookup import Detail, with_details
@@ -171,15 +170,9 @@ def lease_from(
     return Leased(batches())
 
 
-@contextmanager
-def _hint_at_lost_leases() -> Iterator[None]:
-    """Add a hint to the error of a call whose reply was lost: it may have leased items."""
-    try:
-        yield
-    except ServerError as error:
-        if error.in_doubt:
-            error.hint = "items may now be leased to this session: see rwq leases --mine"
-        raise
+def _hint_at_lost_leases() -> AbstractContextManager[None]:
+    # How many it may have leased is not known.
+    return in_doubt(lambda: 0, "items may now be leased to this session: see rwq leases --mine")
 
 
 def first_lease(queue: Queue, request: LeaseRequest, *done: bytes) -> Command:
@@ -264,17 +257,15 @@ def _leasable(
             ids = batch.ids_with(Status.PROMOTED)
             parts = read_items(queue, ids, Skipped())
             found = {item.item_id: item for part in parts for item in part}
-            items = [found[item_id] for item_id in ids if item_id in found]
-            data = [item.data if request.data else b"" for item in items]
-            returns = [item.returns for item in items]
-            yield from LeasedBatch(queue, None, [i.item_id for i in items], data, returns)
+            for item in filter(None, map(found.get, ids)):
+                data = item.data if request.data else b""
+                yield from LeasedBatch(queue, None, [item.item_id], [data], [item.returns])
 
-    turn = list(queues)
     if shuffle is not None:
-        shuffle(turn)
+        shuffle(queues)
     # A lease would drop the second entry of an ID.
     seen: set[bytes] = set()
-    for queue in turn:
+    for queue in queues:
         for item in chain(waiting(queue), promoted(queue)):
             if item.item_id not in seen:
                 seen.add(item.item_id)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Any
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, BATCH_WRITES, Flush, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, Flush, ProgressListener, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
@@ -20,14 +20,13 @@ from rwq_cli.core.items.bulk import (
     unlisted,
 )
 from rwq_cli.core.items.complete import REMOVE_ARGS
-from rwq_cli.core.items.restore import Line, OnConflict, item_args, restore_args
+from rwq_cli.core.items.restore import Line, restore
 from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import BURIED_GUARD, hash_tag
-from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Outcomes, State, Status
 from rwq_cli.core.server.patience import CancelToken
 from rwq_cli.core.state.expected import ANY, Expected, Located, fingerprint
-from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Skipped, existing, read_snapshots
+from rwq_cli.core.state.probe import ItemSnapshot, Skipped, existing, read_snapshots
 from rwq_cli.core.state.rules import Transit
 
 # In one call: each has four keys that are set or deleted.
@@ -231,29 +230,27 @@ class Transfer:
 
     @contextmanager
     def _to_its_end(self) -> Iterator[None]:
-        """In the block, a request to stop waits until what is in transit has arrived."""
+        """In the block, a request to stop waits until what is in transit has arrived; only the move
+        has a progress, not its steps."""
         connections = self._queue.connection, self._to.connection
-        kept = [each.stop for each in connections]
+        kept = [(each.stop, each.progress) for each in connections]
+        stop = kept[0][0]
         try:
             for each in connections:
-                each.stop = CancelToken()
-            kept[0].is_polled = True
+                each.stop, each.progress = CancelToken(), ProgressListener()
+            stop.is_polled = True
             yield
         except KeyboardInterrupt:
             connections[0].on_wait("rwq: items in transit are buried; the same mv finishes them")
             raise
         finally:
-            kept[0].is_polled = False
-            for each, stop in zip(connections, kept, strict=True):
-                each.stop = stop
+            stop.is_polled = False
+            for each, before in zip(connections, kept, strict=True):
+                each.stop, each.progress = before
 
     def _check_stop(self) -> None:
         if self._queue.connection.stop.requested:
             raise KeyboardInterrupt
-
-    def _marked_items(self, ids: Sequence[bytes]) -> Iterator[ItemSnapshot]:
-        for _, batch in read_snapshots(self._queue, unlisted(ids), Skipped()):
-            yield from (item for item in batch if item.reason == self._leaving)
 
     def _carry(self, items: Iterable[ItemSnapshot]) -> Iterator[Outcome]:
         """Copy items that are buried here to the other queue, remove them here, kick them there."""
@@ -284,21 +281,12 @@ class Transfer:
         """Copy items to the other queue, as buried ones in their order; the IDs of those that are
         there now."""
         now_ms, guard = self._to.now_ms(), Lease(BURIED_GUARD + self._coming, None)
-        copies = [
-            item._replace(place=None, lease=guard, due_ms=None, buried_ms=now_ms + at / 1000)
-            for at, item in enumerate(items, 1)
-        ]
-
-        def calls() -> Iterator[tuple[list[bytes], Sequence[object]]]:
-            limits = {"items_max": BATCH_WRITES, "size_max": SNAPSHOT_BYTES}
-            for batch in in_batches(copies, **limits, size_of=lambda item: len(item.data)):
-                rest = [word for item in batch for word in item_args(0, item)]
-                words = script_words("restore", rest, **restore_args(OnConflict.FAIL))
-                yield [item.item_id for item in batch], words
-
+        waits = (item._replace(place=None, lease=guard, due_ms=None) for item in items)
+        buried = (i._replace(buried_ms=now_ms + at / 1000) for at, i in enumerate(waits, 1))
+        lines = (Line(0, item) for item in buried)
         there: dict[bytes, None] = {}
-        for outcomes in self._to.act_each("restore", calls()):
-            there.update(dict.fromkeys(outcomes.ids_with(Status.IMPORTED, Status.ALREADY_THERE)))
+        for batch in restore(self._to, lines).batches:
+            there.update(dict.fromkeys(batch.ids_with(Status.IMPORTED, Status.ALREADY_THERE)))
         return there
 
     def finish(self) -> Iterator[OutcomeBatch]:
@@ -311,15 +299,18 @@ class Transfer:
             if not self._dry_run:
                 _push(self._to, gone)
                 # It was kicked here since: the copy is not needed.
-                copies = read_snapshots(self._to, unlisted(there.difference(leaving)), Skipped())
-                _remove(self._to, {i.item_id: fingerprint(i.data) for _, b in copies for i in b})
+                copies = _read(self._to, there.difference(leaving))
+                _remove(self._to, {item.item_id: fingerprint(item.data) for item in copies})
             yield OutcomeBatch.all_of(gone, Status.FINISHED)
         if self._dry_run:
             yield OutcomeBatch.all_of(leaving, Status.FINISHED)
             return
         for ids in in_batches(leaving, items_max=_PART_ITEMS):
             with self._to_its_end():
-                carried = OutcomeBatch.of(self._carry(self._marked_items(ids)))
+                held = _read(self._queue, ids)
+                carried = OutcomeBatch.of(
+                    self._carry(item for item in held if item.reason == self._leaving)
+                )
             yield _renamed(carried, Status.MOVED, Status.FINISHED)
             self._check_stop()
 
@@ -332,6 +323,11 @@ def _held_for(queue: Queue, reason: bytes) -> list[bytes]:
         pairs = zip(ids, guards, strict=True)
         found += [item_id for item_id, guard in pairs if guard == BURIED_GUARD + reason]
     return found
+
+
+def _read(queue: Queue, ids: Iterable[bytes]) -> Iterator[ItemSnapshot]:
+    """Buried items."""
+    return (i for _, batch in read_snapshots(queue, unlisted(ids), Skipped()) for i in batch)
 
 
 def _remove(queue: Queue, prints: Mapping[bytes, str]) -> dict[bytes, Status]:

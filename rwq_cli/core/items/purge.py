@@ -98,7 +98,7 @@ def _purged(
     gone: set[bytes] = set()
     wrong: set[bytes] = set()
     kept = None if dry_run else journal
-    act = by_script(queue, "complete", REMOVE_ARGS, journal=journal, dry_run=dry_run)
+    act = by_script(queue, "complete", REMOVE_ARGS, journal=kept, dry_run=dry_run)
 
     def in_no_list(ids: Iterable[bytes]) -> list[bytes]:
         wanted = {item_id: None for item_id in ids if item_id not in wrong}
@@ -165,14 +165,15 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
     cursors = [ListCursor(queue, key) for key in lists]
     zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]
     read_first_pages(queue, *cursors, *zsets)
-    main, processing = ([(each.offset, page) for page in each] for each in cursors)
+    main, processing = (
+        [(at, each.offset, page) for page in each] for at, each in enumerate(cursors)
+    )
     lengths = queue.call_all([("LLEN", key) for key in lists])
-    for at, (offset, page) in reversed(list(enumerate(main))):
+    for at, (_, offset, page) in reversed(list(enumerate(main))):
         if newest in page:
-            main[at:] = [(offset, page[: len(page) - page[::-1].index(newest)])]
+            main[at:] = [(0, offset, page[: len(page) - page[::-1].index(newest)])]
             break
-    pages = [*((0, *each) for each in main), *((1, *each) for each in processing)]
-    pages += ((2, 0, page) for each in zsets for page in each)
+    pages = [*main, *processing, *((2, 0, page) for each in zsets for page in each)]
     for block in in_batches(pages, size_max=BLOCK_IDS, size_of=lambda each: len(each[2])):
         ids: dict[bytes, None] = {}
         found: tuple[dict[bytes, list[int]], dict[bytes, list[int]]] = {}, {}

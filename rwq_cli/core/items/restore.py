@@ -1,8 +1,7 @@
 """Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha1, sha256
 from itertools import chain, groupby
@@ -10,13 +9,20 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Acknowledged, Flush, in_batches
+from rwq_cli.core.batches import (
+    BATCH_BYTES,
+    BATCH_WRITES,
+    FLUSH,
+    Acknowledged,
+    Flush,
+    in_batches,
+)
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.lookup import Places
 from rwq_cli.core.inspect.results import Result, read_result_keys
 from rwq_cli.core.items.bulk import Journal, Seen, in_rounds, read_items, recorded
 from rwq_cli.core.lua import script_words
-from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
+from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Place, Skipped, existing
@@ -85,40 +91,152 @@ def restore(
     An item is `CHANGED` or `MISSING` if it is no longer what was to be replaced.
     """
     queue.keys.check_new()
+    kept = None if dry_run else journal
     if dry_run:
         queue.connection.set_no_touch()
-        journal = None
     marks = b"" if file_id is None else queue.keys.undo(file_id)
-    run = _Restore(queue, marks, on_conflict, front, in_place, journal, dry_run)
-    return Outcomes(run.batches(lines, Counter() if results is None else results))
+    replaces = on_conflict is OnConflict.REPLACE
+    acknowledged = Acknowledged()
+    # In a dry run, by the kind and ID of what would be restored, a hash of an item's data.
+    foreseen: dict[tuple[type, bytes], bytes] = {}
+
+    def batches() -> Iterator[OutcomeBatch]:
+        limits = (_REPLACE_ITEMS, BATCH_BYTES) if replaces else (RESTORE_ITEMS, SNAPSHOT_BYTES)
+        with acknowledged:
+            for kind, group in groupby(_batches(lines, *limits), itemgetter(0)):
+                found = map(itemgetter(1), group)
+                if kind is Result:
+                    deque(map(restore_results, filter(None, found)), maxlen=0)
+                    continue
+                queue.progress.begin("restoring")
+                replaced = chain.from_iterable(map(replace, filter(None, found)))
+                for outcomes in replaced if replaces else run((each, _NOWHERE) for each in found):
+                    acknowledged.add(len(outcomes))
+                    queue.progress.advance(len(outcomes))
+                    yield outcomes
+
+    def run(
+        parts: Iterable[tuple[Sequence[Line], Located]],
+        replaceable: Mapping[bytes, str] = MappingProxyType({}),
+    ) -> Iterator[OutcomeBatch]:
+        """Restore parts of the lines; an empty one is a pause of the source."""
+        known = {"marks": marks, "on_conflict": on_conflict.value, "front": front}
+
+        def words(part: Sequence[Line], located: Located) -> Sequence[object]:
+            rest: list[object] = []
+            for number, entry, _ in part:
+                rest += number, *_item_args(_item(entry)), replaceable.get(entry.item_id, "")
+            return script_words("restore", rest, **located.args(), **known)
+
+        calls = ((part, words(part, found)) if part else None for part, found in parts)
+        for part, reply in queue.run_each("restore", calls, dry_run=dry_run):
+            if reply is REFUSED:
+                acknowledged.skip(len(part))
+            else:
+                yield outcomes_of(part, reply)
+
+    def replace(part: Sequence[Line]) -> Iterator[OutcomeBatch]:
+        """Restore lines, and replace only items that were read, and are in any journal."""
+        by_id = {line.entry.item_id: line for line in part}
+        replaceable: dict[bytes, str] = {}
+        replaced: list[ItemSnapshot] = []
+        replaced_by: list[str] = []
+        moved: set[bytes] = set()
+        if not dry_run or part[0].replaced_by is not None:
+            replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
+            for item in chain.from_iterable(read(by_id)):
+                line = by_id[item.item_id]
+                entry = _item(line.entry)
+                if item.data == entry.data:
+                    continue
+                replaced.append(item)
+                replaced_by.append(sha256(entry.data).hexdigest())
+                if line.replaced_by in (None, sha256(item.data).hexdigest()):
+                    digest = sha1(item.data, usedforsecurity=False).hexdigest()
+                    stays = in_place or _stays(item, entry)
+                    replaceable[item.item_id] = _IN_PLACE + digest if stays else digest
+                    moved.update(() if stays else (item.item_id,))
+
+        def act(calls: Iterable[Located], _: bool) -> Iterator[OutcomeBatch]:
+            # Only what leaves its place is looked for.
+            return run((([by_id[i] for i in c.ids], c.only(moved)) for c in calls), replaceable)
+
+        seen = None if moved else Seen(Places({}, {}), (0, 0), 0)
+        done = in_rounds(queue, act, by_id, items_max=RESTORE_ITEMS, in_order=True, seen=seen)
+        return recorded(queue, kept, replaced, done, Status.REPLACED, replaced_by=replaced_by)
+
+    def read(by_id: Mapping[bytes, Line]) -> Iterator[list[ItemSnapshot]]:
+        """The items with these IDs; as they are in the lines, but for their data, if they stay."""
+        if not in_place:
+            # Reading items reads the lists: usually, none exists.
+            yield from read_items(queue, existing(queue, by_id), Skipped())
+            return
+        for batch in in_batches(by_id, items_max=RESTORE_ITEMS):
+            found = zip(batch, queue.call("MGET", *map(queue.keys.item, batch)), strict=True)
+            yield [_item(by_id[i].entry)._replace(data=d) for i, d in found if d is not None]
+
+    def restore_results(part: Sequence[Line]) -> None:
+        queue.progress.begin("restoring results")
+        found = [(n, entry, by) for n, entry, by in part if isinstance(entry, Result)]
+        replaceable = {each.item_id: by or "" for _, each, by in found}
+        if replaces and kept is not None:
+            # Only what was written to the journal.
+            new = {each.item_id: str(each.completed_ms) for _, each, _ in found}
+            replaceable = dict.fromkeys(new, "-")
+            for keys in read_result_keys(queue, list(new), data=True):
+                if old := [key.result for key in keys if key.result is not None]:
+                    kept.write(old, [new[each.item_id] for each in old])
+                replaceable.update((each.item_id, str(each.completed_ms)) for each in old)
+        args: list[object] = []
+        for number, each, _ in found:
+            args += number, each.item_id, -1 if each.ttl_ms is None else max(1, each.ttl_ms)
+            args += each.status.value, each.completed_ms
+            for text in (each.holder, each.result):
+                args += int(text is not None), text or b""
+            args.append(replaceable[each.item_id])
+        named: dict[str, Any] = {"marks": marks, "replaces": replaces, "dry_run": dry_run}
+        outcomes = outcomes_of(part, queue.run("restore_results", *args, **named))
+        if results is not None:
+            results.update(outcomes.counts())
+        queue.progress.advance(len(outcomes))
+
+    def outcomes_of(part: Sequence[Line], reply: Sequence[Any]) -> OutcomeBatch:
+        """The outcomes; in a dry run, as if the entries before each had been restored."""
+        outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in part], reply)
+        if not dry_run:
+            return outcomes
+        both = zip(part, outcomes, strict=True)
+        return OutcomeBatch.of(o._replace(status=foresee(p.entry, o.status)) for p, o in both)
+
+    def foresee(entry: ItemSnapshot | Result, status: Status) -> Status:
+        if status is Status.IMPORTED_BEFORE:
+            return status
+        key = type(entry), entry.item_id
+        digest = sha256(entry.data).digest() if isinstance(entry, ItemSnapshot) else b""
+        before = foreseen.get(key)
+        if before is not None and (digest or status is Status.IMPORTED):
+            same = before == digest and not (replaces and not digest)
+            status = Status.ALREADY_THERE if same else _OTHER_DATA[on_conflict]
+        if status in (Status.IMPORTED, Status.REPLACED):
+            foreseen[key] = digest
+        return status
+
+    return Outcomes(batches())
 
 
-def restore_args(
-    on_conflict: OnConflict,
-    marks: bytes = b"",
-    *,
-    front: bool = False,
-    located: Located = _NOWHERE,
-) -> dict[str, Any]:
-    """The arguments of `lua/ops/restore.lua`, with the items that may be moved."""
-    return {**located.args(), "marks": marks, "on_conflict": on_conflict.value, "front": front}
-
-
-def item_args(number: int, item: ItemSnapshot, *, replaceable: str = "") -> tuple[object, ...]:
-    """The arguments of `lua/ops/restore.lua` for an item, for which see there."""
+def _item_args(item: ItemSnapshot) -> tuple[object, ...]:
+    """What `lua/ops/restore.lua` takes of an item."""
     lease, left_ms = item.lease, -2
     if lease is not None:
         # A lease that was about to end must keep an expiry.
         left_ms = -1 if lease.ttl_ms is None else max(1, lease.ttl_ms)
     return (
-        number,
         item.item_id,
         item.data,
         item.place.value if item.place in (Place.MAIN, Place.PROCESSING) else "none",
         lease.holder if lease else b"",
         left_ms,
         *("" if n is None else repr(n) for n in (item.due_ms, item.buried_ms, item.returns)),
-        replaceable,
     )
 
 
@@ -131,160 +249,6 @@ def read_marks(queue: Queue, file_id: bytes) -> bytes:
 def forget_marks(queue: Queue, file_id: bytes) -> None:
     """Delete the marks of a file that was restored completely."""
     queue.call("DEL", queue.keys.undo(file_id))
-
-
-@dataclass
-class _Restore:
-    """One run of `restore`."""
-
-    _queue: Queue
-    _marks: bytes
-    _on_conflict: OnConflict
-    _front: bool
-    _in_place: bool
-    _journal: Journal | None
-    _dry_run: bool
-    # In a dry run, by the kind and ID of what would be restored, a hash of an item's data.
-    _foreseen: dict[tuple[type, bytes], bytes] = field(default_factory=dict)
-    _acknowledged: Acknowledged = field(default_factory=Acknowledged)
-
-    @property
-    def _replaces(self) -> bool:
-        return self._on_conflict is OnConflict.REPLACE
-
-    def batches(
-        self, lines: Iterable[Line | Flush], results: Counter[Status]
-    ) -> Iterator[OutcomeBatch]:
-        limits = RESTORE_ITEMS, SNAPSHOT_BYTES
-        if self._replaces:
-            limits = _REPLACE_ITEMS, BATCH_BYTES
-        with self._acknowledged as acknowledged:
-            for kind, group in groupby(_batches(lines, *limits), itemgetter(0)):
-                batches = map(itemgetter(1), group)
-                if kind is Result:
-                    for batch in filter(None, batches):
-                        self._restore_results(batch, results)
-                    continue
-                self._queue.progress.begin("restoring")
-                replaced = chain.from_iterable(map(self._replace, filter(None, batches)))
-                plain = self._run((batch, _NOWHERE) for batch in batches)
-                for outcomes in replaced if self._replaces else plain:
-                    acknowledged.add(len(outcomes))
-                    self._queue.progress.advance(len(outcomes))
-                    yield outcomes
-
-    def _run(
-        self,
-        batches: Iterable[tuple[Sequence[Line], Located]],
-        replaceable: Mapping[bytes, str] = MappingProxyType({}),
-    ) -> Iterator[OutcomeBatch]:
-        """Restore batches of lines; an empty one is a pause of the source."""
-
-        def words(lines: Sequence[Line], located: Located) -> Sequence[object]:
-            args = restore_args(self._on_conflict, self._marks, front=self._front, located=located)
-            rest: list[object] = []
-            for number, entry, _ in lines:
-                item_id = entry.item_id
-                rest += item_args(number, _item(entry), replaceable=replaceable.get(item_id, ""))
-            return script_words("restore", rest, **args)
-
-        calls = ((lines, words(lines, found)) if lines else None for lines, found in batches)
-        for lines, reply in self._queue.run_each("restore", calls, dry_run=self._dry_run):
-            if reply is REFUSED:
-                self._acknowledged.skip(len(lines))
-            else:
-                yield self._outcomes(lines, reply)
-
-    def _replace(self, lines: Sequence[Line]) -> Iterator[OutcomeBatch]:
-        """Restore lines, and replace only items that were read, and are in any journal."""
-        by_id = {line.entry.item_id: line for line in lines}
-        replaceable: dict[bytes, str] = {}
-        replaced: list[ItemSnapshot] = []
-        replaced_by: list[str] = []
-        moved: set[bytes] = set()
-        if not self._dry_run or lines[0].replaced_by is not None:
-            replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
-            for item in chain.from_iterable(self._read(by_id)):
-                line = by_id[item.item_id]
-                entry = _item(line.entry)
-                if item.data == entry.data:
-                    continue
-                replaced.append(item)
-                replaced_by.append(sha256(entry.data).hexdigest())
-                if line.replaced_by in (None, sha256(item.data).hexdigest()):
-                    digest = sha1(item.data, usedforsecurity=False).hexdigest()
-                    stays = self._in_place or _stays(item, entry)
-                    replaceable[item.item_id] = _IN_PLACE + digest if stays else digest
-                    moved.update(() if stays else (item.item_id,))
-
-        def act(calls: Iterable[Located], _: bool) -> Iterator[OutcomeBatch]:
-            # Only what leaves its place is looked for.
-            batches = (([by_id[i] for i in call.ids], call.only(moved)) for call in calls)
-            return self._run(batches, replaceable)
-
-        queue, seen = self._queue, None if moved else Seen(Places({}, {}), (0, 0), 0)
-        done = in_rounds(queue, act, by_id, items_max=RESTORE_ITEMS, in_order=True, seen=seen)
-        both = replaced, done
-        yield from recorded(queue, self._journal, *both, Status.REPLACED, replaced_by=replaced_by)
-
-    def _read(self, by_id: Mapping[bytes, Line]) -> Iterator[list[ItemSnapshot]]:
-        """The items with these IDs; as they are in the lines, but for their data, if they stay."""
-        if not self._in_place:
-            # Reading items reads the lists: usually, none exists.
-            yield from read_items(self._queue, existing(self._queue, by_id), Skipped())
-            return
-        for batch in in_batches(by_id, items_max=RESTORE_ITEMS):
-            found = self._queue.call("MGET", *map(self._queue.keys.item, batch))
-            pairs = zip(batch, found, strict=True)
-            yield [_item(by_id[i].entry)._replace(data=d) for i, d in pairs if d is not None]
-
-    def _restore_results(self, lines: Sequence[Line], tally: Counter[Status]) -> None:
-        self._queue.progress.begin("restoring results")
-        found = [(n, entry, by) for n, entry, by in lines if isinstance(entry, Result)]
-        replaceable = {each.item_id: by or "" for _, each, by in found}
-        if self._replaces and self._journal is not None:
-            # Only what was written to the journal.
-            new = {each.item_id: str(each.completed_ms) for _, each, _ in found}
-            replaceable = dict.fromkeys(new, "-")
-            for keys in read_result_keys(self._queue, list(new), data=True):
-                if old := [key.result for key in keys if key.result is not None]:
-                    self._journal.write(old, [new[each.item_id] for each in old])
-                replaceable.update((each.item_id, str(each.completed_ms)) for each in old)
-        args: list[object] = []
-        for number, each, _ in found:
-            args += number, each.item_id, -1 if each.ttl_ms is None else max(1, each.ttl_ms)
-            args += each.status.value, each.completed_ms
-            for text in (each.holder, each.result):
-                args += int(text is not None), text or b""
-            args.append(replaceable[each.item_id])
-        named = {"marks": self._marks, "replaces": self._replaces}
-        reply = self._queue.run("restore_results", *args, dry_run=self._dry_run, **named)
-        outcomes = self._outcomes(lines, reply)
-        tally.update(outcomes.counts())
-        self._queue.progress.advance(len(outcomes))
-
-    def _outcomes(self, batch: Sequence[Line], reply: Sequence[Any]) -> OutcomeBatch:
-        """The outcomes; in a dry run, as if the entries before each had been restored."""
-        outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in batch], reply)
-        if not self._dry_run:
-            return outcomes
-        return OutcomeBatch.of(
-            Outcome(outcome.item_id, self._status(line.entry, outcome.status))
-            for line, outcome in zip(batch, outcomes, strict=True)
-        )
-
-    def _status(self, entry: ItemSnapshot | Result, status: Status) -> Status:
-        if status is Status.IMPORTED_BEFORE:
-            return status
-        key = type(entry), entry.item_id
-        digest = sha256(entry.data).digest() if isinstance(entry, ItemSnapshot) else b""
-        before = self._foreseen.get(key)
-        if before is not None and (digest or status is Status.IMPORTED):
-            same = before == digest and not (self._replaces and not digest)
-            status = Status.ALREADY_THERE if same else _OTHER_DATA[self._on_conflict]
-        if status in (Status.IMPORTED, Status.REPLACED):
-            self._foreseen[key] = digest
-        return status
 
 
 def _stays(item: ItemSnapshot, entry: ItemSnapshot) -> bool:
@@ -304,7 +268,7 @@ def _batches(
     ids: set[bytes] = set()
     size = 0
     kind: type = ItemSnapshot
-    for line in lines:
+    for line in chain(lines, (FLUSH,)):
         if batch and (
             isinstance(line, Flush)
             or len(batch) >= items_max
@@ -317,13 +281,11 @@ def _batches(
         if isinstance(line, Flush):
             yield kind, []
             continue
-        kind = type(line.entry)
-        batch.append(line)
-        ids.add(line.entry.item_id)
         entry = line.entry
+        kind = type(entry)
+        batch.append(line)
+        ids.add(entry.item_id)
         size += (entry.result_bytes or 0) if isinstance(entry, Result) else len(entry.data)
-    if batch:
-        yield kind, batch
 
 
 def _item(entry: ItemSnapshot | Result) -> ItemSnapshot:
