@@ -172,8 +172,7 @@ class ActingQueue(Queue):
         grace_s: float = GRACE_S,
     ) -> Outcomes:
         """Move a stream of items to another queue; see `move`."""
-        other = to if isinstance(to, Queue) else to_bytes(to)
-        return move.move(self, each_id(ids), other, None, force=force, grace_s=grace_s)
+        return move.move(self, each_id(ids), to, None, force=force, grace_s=grace_s)
 
     def edit_many(self, edits: Iterable[tuple[bytes | str, bytes, bytes]]) -> Outcomes:
         """Replace the data of items that is still what was read; place, lease and state stay.

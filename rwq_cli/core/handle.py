@@ -150,8 +150,13 @@ class Queue:
             self.connection.set_no_touch()
         return (*self.keys.id_prefixes, self.keys.result_prefix, b"1" if dry_run else b"0")
 
-    def sibling(self, name: bytes | str) -> "Queue":
-        return Queue(self.connection, name, holder=self.holder, clock=self.clock)
+    def sibling(self, name: "bytes | str | Queue") -> "Queue":
+        """The queue with this name on the same connection; a handle is that of the queue itself."""
+        return (
+            name
+            if isinstance(name, Queue)
+            else Queue(self.connection, name, holder=self.holder, clock=self.clock)
+        )
 
     def now_ms(self) -> int:
         """The server's clock, unix ms."""

@@ -112,26 +112,18 @@ def add_batches(
 
     At a `FLUSH` all outcomes are awaited. A `unique` batch with a delayed item is checked anyway,
     which costs little there.
+
+    Items that need no duplicate check and have generated IDs are added by transactions: to pass
+    data through a script costs twice as much as to store it. A transaction does not stop at an
+    error, so the script, called without items, checks for errors first. If main is replaced by a
+    key of another type after that, the first batch fails, and leaves orphans for a deep clean. A
+    user who may not begin a transaction is found by one that reads: the commands of the others
+    would run without it.
     """
     queue.keys.check_new()
-    return Outcomes(_outcomes(queue, batches, unique, dry_run))
-
-
-def _outcomes(
-    queue: Queue, batches: Iterable[NewItems | Flush], unique: bool, dry_run: bool
-) -> Iterator[OutcomeBatch]:
-    """Add batches by the script, or by transactions if they need no duplicate check and have
-    generated IDs: to pass data through a script costs twice as much as to store it.
-
-    A transaction does not stop at an error, so the script, called without items, checks for errors
-    first. If main is replaced by a key of another type after that, the first batch fails, and
-    leaves orphans for a deep clean. A user who may not begin a transaction is found by one that
-    reads: the commands of the others would run without it.
-    """
     # What was sent, and whether by a transaction.
     sent: deque[tuple[NewItems, bool]] = deque()
     seen: set[bytes] = set()
-    queue.progress.begin("adding")
 
     def requests() -> Iterator[Command | None]:
         for batch in batches:
@@ -155,30 +147,34 @@ def _outcomes(
                 rest, delays = _interleaved(part.ids, part.data), _dues_arg(part.dues)
                 yield queue.script("add", *rest, dry_run=dry_run, known=known, delays=delays)
 
-    with (
-        Acknowledged() as acknowledged,
-        in_doubt(lambda: sum(len(batch.ids) for batch, _ in sent), _SHOWN_BY),
-    ):
-        if unique and not dry_run:
-            check = queue.script("add", known="any", delays="", reads_only=True)
-            queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
-        for reply in queue.connection.stream(requests()):
-            batch, is_transaction = sent.popleft()
-            if reply is REFUSED:
-                acknowledged.skip(len(batch.ids))
-                continue
-            acknowledged.add(len(batch.ids))
-            queue.progress.advance(len(batch.ids))
-            codes = [Status.ADDED.code] * len(batch.ids)
-            for at, item_id in enumerate(batch.ids if seen else ()):
-                if item_id in seen and (not unique or batch.dues is not None):
-                    codes[at] = Status.DUPLICATE.code
-            for at in () if is_transaction else reply:
-                codes[abs(at) - 1] = (Status.DUPLICATE if at > 0 else Status.WRONG_TYPE).code
-            yield OutcomeBatch(batch.ids, "".join(codes))
-            if dry_run:
-                # They were not added, so the server does not know them when they are repeated.
-                seen.update(batch.ids)
+    def outcomes() -> Iterator[OutcomeBatch]:
+        queue.progress.begin("adding")
+        with (
+            Acknowledged() as acknowledged,
+            in_doubt(lambda: sum(len(batch.ids) for batch, _ in sent), _SHOWN_BY),
+        ):
+            if unique and not dry_run:
+                check = queue.script("add", known="any", delays="", reads_only=True)
+                queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
+            for reply in queue.connection.stream(requests()):
+                batch, is_transaction = sent.popleft()
+                if reply is REFUSED:
+                    acknowledged.skip(len(batch.ids))
+                    continue
+                acknowledged.add(len(batch.ids))
+                queue.progress.advance(len(batch.ids))
+                codes = [Status.ADDED.code] * len(batch.ids)
+                for at, item_id in enumerate(batch.ids if seen else ()):
+                    if item_id in seen and (not unique or batch.dues is not None):
+                        codes[at] = Status.DUPLICATE.code
+                for at in () if is_transaction else reply:
+                    codes[abs(at) - 1] = (Status.DUPLICATE if at > 0 else Status.WRONG_TYPE).code
+                yield OutcomeBatch(batch.ids, "".join(codes))
+                if dry_run:
+                    # They were not added, so the server does not know them when they are repeated.
+                    seen.update(batch.ids)
+
+    return Outcomes(outcomes())
 
 
 def _dues_arg(dues: Sequence[Due | None] | None) -> str:
@@ -293,7 +289,7 @@ def add_spread(
         are_random = all(batch.random_ids for batch in chunk)
         parts: defaultdict[bytes, BatchBuilder] = defaultdict(BatchBuilder)
         for batch in chunk:
-            for item in zip(batch.ids, batch.data, batch.dues or repeat(None)):
+            for item in zip(batch.ids, batch.data, batch.dues or repeat(None), strict=False):
                 parts[pick(item[0])].add(*item)
         try:
             for name, part in parts.items():

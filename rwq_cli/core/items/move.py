@@ -1,7 +1,7 @@
 """Moving items to another queue: `lua/ops/move.lua`, or a `Transfer` to one that is elsewhere."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,7 +36,7 @@ _MOVE_ITEMS = BATCH_PLACES // 2
 def move(
     queue: Queue,
     ids: Iterable[bytes | Flush],
-    to: bytes | Queue,
+    to: bytes | str | Queue,
     journal: Journal | None = None,
     *,
     force: bool = False,
@@ -49,8 +49,8 @@ def move(
     Each is in one of the two at every instant. With a journal, what is moved is written to it
     first; items that do not meet the conditions of `expected` any more are `CHANGED`.
     """
-    other = to if isinstance(to, Queue) else queue.sibling(to)
-    return Outcomes(_moved(queue, other, ids, expected, grace_s, journal, force, dry_run=dry_run))
+    known = ids, expected, grace_s, journal, force
+    return Outcomes(_moved(queue, queue.sibling(to), *known, dry_run=dry_run))
 
 
 def move_back(
@@ -76,17 +76,20 @@ def move_back(
         prints[item.item_id] = fingerprint(item.data)
         if file_id is not None:
             numbers[item.item_id] = number
-    source = moved_to if isinstance(moved_to, Queue) else queue.sibling(moved_to)
-    marks = b"" if file_id is None else queue.keys.undo(file_id)
-    ids, same = (line.entry.item_id for line in lines()), Expected(fingerprints=prints)
+    source, ids = queue.sibling(moved_to), (line.entry.item_id for line in lines())
+    undoes = b"" if file_id is None else queue.keys.undo(file_id), numbers
+    known = queue, ids, Expected(fingerprints=prints), grace_s
 
     def batches() -> Iterator[OutcomeBatch]:
-        undoes = marks, numbers
-        for batch in _moved(source, queue, ids, same, grace_s, undoes=undoes, dry_run=dry_run):
+        for batch in _moved(source, *known, undoes=undoes, dry_run=dry_run):
+            found = batch.only(prints.keys())
+            there = existing(queue, found.ids_with(Status.MISSING))
             # What an undo finishes, it has moved back.
-            batch = _renamed(batch.only(prints.keys()), Status.FINISHED, Status.MOVED)
-            there = set(existing(queue, batch.ids_with(Status.MISSING)))
-            yield _renamed(batch, Status.MISSING, Status.ALREADY_THERE, there)
+            now = dict.fromkeys(found.ids_with(Status.FINISHED), Status.MOVED)
+            now |= dict.fromkeys(there, Status.ALREADY_THERE)
+            yield OutcomeBatch.of(
+                each._replace(status=now.get(each.item_id, each.status)) for each in found
+            )
 
     return Outcomes(batches())
 
@@ -133,17 +136,6 @@ def moving_args(
     """The arguments of `lua/ops/move.lua` to a queue, for some IDs."""
     known = {"to": to, "keeps_leased": not force, "is_first_look": False, "marks": marks}
     return lambda ids: {**known, "lines": ";".join(str(lines[i]) for i in ids if lines)}
-
-
-def _renamed(
-    batch: OutcomeBatch, old: Status, new: Status, ids: Set[bytes] | None = None
-) -> OutcomeBatch:
-    return OutcomeBatch.of(
-        each._replace(status=new)
-        if each.status is old and (ids is None or each.item_id in ids)
-        else each
-        for each in batch
-    )
 
 
 _ITEMS = frozenset(state for state in State if state.is_item)
@@ -252,7 +244,9 @@ class Transfer:
         if self._queue.connection.stop.requested:
             raise KeyboardInterrupt
 
-    def _carry(self, items: Iterable[ItemSnapshot]) -> Iterator[Outcome]:
+    def _carry(
+        self, items: Iterable[ItemSnapshot], done: Status = Status.MOVED
+    ) -> Iterator[Outcome]:
         """Copy items that are buried here to the other queue, remove them here, kick them there."""
         limits = {"items_max": _PART_ITEMS, "size_max": BATCH_BYTES}
         for part in in_batches(items, **limits, size_of=lambda item: len(item.data)):
@@ -271,7 +265,7 @@ class Transfer:
                 error.hint = "some are still buried in transit; run the same rwq mv again"
                 raise
             for item_id in prints:
-                status = Status.MOVED if item_id in there else Status.CONFLICT
+                status = done if item_id in there else Status.CONFLICT
                 if item_id in stale:
                     is_gone = stale[item_id] is Status.MISSING
                     status = Status.MISSING if is_gone else Status.CHANGED
@@ -307,11 +301,9 @@ class Transfer:
             return
         for ids in in_batches(leaving, items_max=_PART_ITEMS):
             with self._to_its_end():
-                held = _read(self._queue, ids)
-                carried = OutcomeBatch.of(
-                    self._carry(item for item in held if item.reason == self._leaving)
-                )
-            yield _renamed(carried, Status.MOVED, Status.FINISHED)
+                held = (i for i in _read(self._queue, ids) if i.reason == self._leaving)
+                carried = OutcomeBatch.of(self._carry(held, Status.FINISHED))
+            yield carried
             self._check_stop()
 
 

@@ -130,8 +130,8 @@ def _purged(
             purged.results += len(found)
             queue.progress.advance(len(found))
 
-    lists = queue.keys.main, queue.keys.processing
-    queue.progress.begin("reading the lists", lengths_of(queue, *lists))
+    lengths = lengths_of(queue, queue.keys.main, queue.keys.processing)
+    queue.progress.begin("reading the lists", lengths)
     with Acknowledged() as acknowledged:
         for batch in acted_on():
             # A ghost is not an item; and one may be in several blocks.

@@ -86,7 +86,6 @@ def prune(
 
 
 T = TypeVar("T")
-
 # It ends so long after its holder was killed.
 LOCK_MS = 15_000
 _RENEW_S = LOCK_MS / 3000

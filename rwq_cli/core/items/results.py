@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
@@ -128,10 +128,10 @@ def wait_for_all(
     with queues[0].connection.deadline(timeout_s):
         while True:
             if ids:
-                left = [existing(*each) for each in zip(queues, left, strict=True)]
+                left = list(map(existing, queues, left))
                 counts, met = [], [not each for each in left]
             else:
-                counts = [lengths(queue) for queue in queues]
+                counts = list(map(lengths, queues))
                 met = [
                     not (each.waiting or each.processing or each.delayed)
                     if below is None
@@ -149,19 +149,13 @@ def wait_for_all(
                 continue
             # Where the lengths are known, only if something is delayed.
             delayed = [q for q, each in zip_longest(queues, counts) if not each or each.delayed]
-            promotes = promotes and all(map(_promote, delayed))
+            try:
+                deque(chain.from_iterable(map(promote, delayed if promotes else ())), maxlen=0)
+            except (PermissionDenied, ReadOnly):
+                promotes = False
             clock.sleep(min(pause_s, timeout_s - waited_s))
             pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
-        counts = counts or [lengths(queue) for queue in queues]
+        counts = counts or list(map(lengths, queues))
     remaining = [len(each) if ids else None for each in left]
     for reached, known, number, first in zip(met, counts, remaining, met_at_first, strict=True):
         yield WaitResult(reached, known, number, waited_s, first)
-
-
-def _promote(queue: Queue) -> bool:
-    """Promote due items; return whether that is allowed."""
-    try:
-        deque(promote(queue), maxlen=0)
-    except (PermissionDenied, ReadOnly):
-        return False
-    return True
