@@ -25,8 +25,6 @@ LEASE_ITEMS = BATCH_WRITES
 _SPARE_ENTRIES = 4
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.
 _WAIT_SLICE_S = 1.0
-# How many elements precede the items in a reply of `lua/ops/lease.lua`.
-_HEAD = 5
 
 Shuffle = Callable[[list[Queue]], object]
 
@@ -51,29 +49,20 @@ class LeasedBatch:
     @classmethod
     def of(cls, queue: Queue, reply: Sequence[Any], lease: Lease | None = None) -> "LeasedBatch":
         """The batch in a reply of `lua/ops/lease.lua`."""
-        examined, promoted, due_in_ms, returned = reply[: _HEAD - 1]
-        returns = list(map(parse_returns, returned))
+        examined, promoted, due_in_ms, returned, _, *items = reply
         due_in_s = due_in_ms / 1000 if due_in_ms >= 0 else inf
-        known = (returns, examined, promoted, due_in_s)
-        return cls(queue, lease, reply[_HEAD::2], reply[_HEAD + 1 :: 2], *known)
+        known = (list(map(parse_returns, returned)), examined, promoted, due_in_s)
+        return cls(queue, lease, items[::2], items[1::2], *known)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Item]:
-        state = State.WAITING if self.lease is None else State.LEASED
+        name, state = self.queue.name, State.WAITING if self.lease is None else State.LEASED
         counts = self.returns or repeat(None, len(self.ids))
         for item_id, data, count in zip(self.ids, self.data, counts, strict=True):
-            yield Item(
-                queue=self.queue.name,
-                item_id=item_id,
-                state=state,
-                payload_bytes=len(data),
-                data=data,
-                preview=data[:PREVIEW_BYTES],
-                lease=self.lease,
-                returns=count,
-            )
+            read = len(data), data, data[:PREVIEW_BYTES]
+            yield Item(name, item_id, state, *read, lease=self.lease, returns=count)
 
 
 class Leased(Batched[Item]):
@@ -186,7 +175,7 @@ def first_lease(queue: Queue, request: LeaseRequest, *done: bytes) -> Command:
 
 def has_finished(reply: Sequence[Any]) -> bool:
     """Whether a call of `first_lease` has completed the item that it was to."""
-    return bool(reply[_HEAD - 1])
+    return bool(reply[4])
 
 
 def lease_from_first(queues: list[Queue], request: LeaseRequest) -> LeasedBatch:
@@ -244,12 +233,11 @@ def _leasable(
     """The items that would be leased, for a dry run."""
 
     def waiting(queue: Queue) -> Iterator[Item]:
-        skipped, examined = 0, -1
-        while examined:
+        skipped, batch = 0, None
+        while batch is None or batch.examined:
             args = request.args(request.items_max, LEASE_ITEMS, skipped)
             batch = LeasedBatch.of(queue, queue.run("lease", **args, dry_run=True))
-            examined = batch.examined
-            skipped += examined
+            skipped += batch.examined
             yield from batch
 
     def promoted(queue: Queue) -> Iterator[Item]:

@@ -40,8 +40,8 @@ def repair(
         return
     args = {"bury_after": _NEVER if bury_after is None else bury_after, "looked_ms": look.at_ms}
     expected = Expected(frozenset(states), fingerprints=look.digests)
-    act = by_script(queue, "repair", args, expected, dry_run=dry_run)
-    for batch in run(queue, act, ids, "repairing", items_max=BATCH_WRITES):
+    act = by_script(queue, "repair", args, expected, items_max=BATCH_WRITES, dry_run=dry_run)
+    for batch in run(queue, act, ids, "repairing"):
         if len(done := batch.without(Status.SKIPPED)):
             yield done
 
@@ -52,8 +52,7 @@ def restore_guards(
     """Put back the guards of delayed and buried items in no list that are missing under a name."""
     args = {"bury_after": _NEVER, "looked_ms": TIME_MS_MAX}
     act = by_script(queue, "repair", args, Expected(_SCHEDULED), dry_run=dry_run)
-    calls = unlisted(ids, since_ms=TIME_MS_MAX, items_max=BATCH_WRITES)
-    for batch in act(calls, False):
+    for batch in act(unlisted(ids, since_ms=TIME_MS_MAX, items_max=BATCH_WRITES), False):
         yield OutcomeBatch.all_of(batch.ids_with(Status.GUARDED), Status.GUARDED)
 
 

@@ -98,13 +98,14 @@ class Header(NamedTuple):
 def load_script(name: str) -> Script:
     """Read the script of an operation: a file of `ops`, named without `.lua`."""
     operation = f"ops/{name}"
-    libraries = [f"lib/{library}" for library in libraries_of(operation)]
-    args = [arg for file in (*libraries, operation) for arg in header_of(file).args]
+    libraries = libraries_of(operation)
+    files = *libraries, operation
+    args = [arg for file in files for arg in header_of(file).args]
     made = [
         f"local {arg} = " + _CONVERSIONS[kind].format(f"ARGV[{at}]")
         for at, (arg, kind) in enumerate(args, _HEAD + 1)
     ]
-    made += _constants("".join(map(_read, (*libraries, operation))))
+    made += _constants("".join(map(_read, files)))
     if rest := header_of(operation).rest:
         made.append(f"local {rest} = {{ unpack(ARGV, {_HEAD + len(args) + 1}) }}")
     checked = [f for f in all_files() if f.startswith("ops/")] if name == "access" else [operation]
@@ -129,7 +130,7 @@ def _needs(file: str) -> dict[str, list[str]]:
     """The commands that an operation checks, as Lua tables, by group: those that each of its calls
     needs by its own name."""
     groups: dict[str, list[str]] = {}
-    for each in (*(f"lib/{library}" for library in libraries_of(file)), file):
+    for each in (*libraries_of(file), file):
         for group, keys in header_of(each).writes.items():
             groups.setdefault(group or file, []).extend(
                 f"{{ '{command}'{name} }}"
@@ -159,7 +160,7 @@ def _word(value: object) -> bytes | str:
 
 def library_text(name: str) -> str:
     """The text of a library, and of those that it includes, for tests of single libraries."""
-    text = "".join(_read(f"lib/{each}") for each in (*libraries_of(f"lib/{name}"), name))
+    text = "".join(map(_read, (*libraries_of(f"lib/{name}"), f"lib/{name}")))
     return "\n".join(_constants(text)) + "\n" + text
 
 
@@ -172,7 +173,7 @@ def libraries_of(file: str) -> list[str]:
     """The libraries that a file includes, each after those that it includes itself."""
     found: dict[str, None] = {}
     for library in header_of(file).includes:
-        found.update(dict.fromkeys([*libraries_of(f"lib/{library}"), library]))
+        found.update(dict.fromkeys([*libraries_of(library), library]))
     return list(found)
 
 
@@ -182,8 +183,9 @@ def header_of(file: str) -> Header:
     lines = list(takewhile(lambda line: line.startswith("--"), _read(file).split("\n")))
     # A line that is indented further goes on with the one before it.
     text = re.sub(r"\n--   +", " ", "\n".join(lines))
+    included = re.findall(r"^-- include: (.*)$", text, re.M)
     return Header(
-        includes=tuple(re.findall(r"\w+", " ".join(re.findall(r"^-- include: (.*)$", text, re.M)))),
+        includes=tuple(f"lib/{each}" for each in re.findall(r"\w+", " ".join(included))),
         args=tuple(re.findall(r"^-- arg ([a-z]\w*)(?::(\w+))?", text, re.M)),
         rest="".join(re.findall(r"^-- rest (\w+)", text, re.M)),
         writes={

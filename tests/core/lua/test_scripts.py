@@ -35,7 +35,7 @@ def functions() -> dict[str, str]:
 
 def included(name: str) -> set[str]:
     """The libraries that a script includes, and those that these include."""
-    return {f"lib/{library}" for library in libraries_of(name)}
+    return set(libraries_of(name))
 
 
 def test_every_command_that_writes_is_declared() -> None:
@@ -43,7 +43,7 @@ def test_every_command_that_writes_is_declared() -> None:
     for name, text in OPERATIONS.items():
         if name == "ops/access":
             continue
-        files = [name, *(f"lib/{library}" for library in libraries_of(name))]
+        files = [name, *libraries_of(name)]
         declared = {
             command
             for file in files
@@ -61,10 +61,9 @@ def test_a_script_includes_the_libraries_that_it_uses() -> None:
         used = {library_of[word] for word in names_in(text) if word in library_of}
         used -= {"lib/prelude", name}
         assert used <= included(name), name
-        for library in header_of(name).includes:
-            file = f"lib/{library}"
+        for file in header_of(name).includes:
             needed = used & {file, *included(file)} or header_of(file).args
-            assert needed, (name, library)
+            assert needed, (name, file)
 
 
 def test_no_script_searches_all_keys() -> None:
