@@ -40,6 +40,7 @@ class Queue:
         self.name = to_bytes(name)
         self.keys = QueueKeys(self.name)
         self.connection = connection.for_queue(self.name)
+        self.call, self.call_all = self.connection.call, self.connection.call_all
         self.holder = to_bytes(holder) if holder is not None else uuid4().hex.encode()
         self.clock = clock or Clock()
 
@@ -69,14 +70,6 @@ class Queue:
     @property
     def progress(self) -> ProgressListener:
         return self.connection.progress
-
-    def call(self, *command: Any) -> Any:
-        return self.connection.call(*command)
-
-    def call_all(
-        self, commands: Iterable[Command], *, atomic: bool = False, return_errors: bool = False
-    ) -> list[Any]:
-        return self.connection.call_all(commands, atomic=atomic, return_errors=return_errors)
 
     def run(self, script: str, *rest: Any, dry_run: bool = False, **args: Any) -> Any:
         """Run a script of `core/lua/ops` on this queue; in a dry run, it writes nothing.

@@ -25,8 +25,7 @@ class ClusterConnection(Connection):
     """A connection to all nodes of a cluster, which redis-py finds.
 
     Each call goes to the node that has its first key; one without keys, to any primary. `hosts` are
-    some of the nodes, which are asked in turn, within the time for connecting; `settings` are
-    redis-py's for a connection, without its address.
+    some of the nodes, which are asked in turn within the time for connecting.
     """
 
     is_cluster = is_found_again = True

@@ -29,14 +29,11 @@ _CALLS_OF_ANY_SIZE = 3
 class _Window:
     """Sends calls ahead of their replies, and stops at the first refusal.
 
-    A server that refuses a call because it is out of memory may still run the next one, which is
-    smaller. Nothing prevents that but to wait for each reply. Instead it is reported exactly: after
-    a refusal no more calls are sent, all outstanding replies are read, and each call's place in the
-    stream says whether it took effect; see `Acknowledged`.
-
-    A link is held only while calls are outstanding. So a link that was dropped while the source
-    paused is replaced before the next call is sent. Calls that change nothing (`reads_only`) are
-    sent again if a reply is lost, and need not end at `stop`.
+    A server that is out of memory may refuse a call and run the next one, which is smaller. So
+    after a refusal no more are sent, all outstanding replies are read, and each call's place in the
+    stream says whether it took effect: see `Acknowledged`. A link is held only while calls are
+    outstanding: one that was dropped while the source paused is replaced. Calls that change nothing
+    (`reads_only`) are sent again if a reply is lost, and need not end at `stop`.
     """
 
     def __init__(self, endpoint: Endpoint, *, reads_only: bool) -> None:
@@ -193,9 +190,8 @@ class Connection(Endpoint):
     ) -> list[Any]:
         """Send commands in one round trip; if `atomic`, in MULTI and EXEC, without scripts.
 
-        Scripts that write are allowed only if the caller can find out what they did after a lost
-        reply. The replies in a `Transaction` are not parsed. `return_errors` returns the
-        `ServerError` of a refused command in place of its reply.
+        The replies in a `Transaction` are not parsed. `return_errors` returns the `ServerError` of
+        a refused command in place of its reply.
         """
         given = list(commands)
         if not given:
@@ -224,8 +220,7 @@ class Connection(Endpoint):
             return self.error_of(reply, command)
         if isinstance(command, Transaction) or reply is None or isinstance(reply, Exception):
             return reply
-        callbacks = self.client().response_callbacks
-        return callbacks[command[0]](reply) if command[0] in callbacks else reply
+        return self.client().response_callbacks.get(command[0], lambda same: same)(reply)
 
     def stream(
         self, requests: Iterable[Command | None], *, reads_only: bool = False

@@ -23,8 +23,7 @@ class _NoPrimary(rx.ConnectionError):
 class SentinelConnection(Connection):
     """A connection to the primary of a service, which redis-py's Sentinel client finds.
 
-    `place` names the Sentinels, `credentials` are their own user and password; `settings` are
-    redis-py's for a connection to the primary, without its address.
+    `credentials` are the Sentinels' own user and password, `settings` redis-py's for the primary.
     """
 
     is_found_again = True

@@ -13,7 +13,7 @@ _SHOWN_OPTIONS = (
 _SECRETS = ("password", "ssl_password", "sentinel_password")
 _MASK = "***"
 # The unspecified address connects to the loopback, too.
-_LOCALHOST = ("127.0.0.1", "::1", "0.0.0.0", "::")
+_LOOPBACK = r"^(127\..*|0\.0\.0\.0|::1?)$"
 
 
 def full_url(url: str) -> str:
@@ -112,14 +112,6 @@ class Address(NamedTuple):
         db = "" if self.scheme.endswith("+cluster") else f"/{self.db or 0}"
         return f"{self.scheme}://{hosts}{service}{db}"
 
-    @property
-    def endpoints(self) -> set[tuple[object, ...]]:
-        """The socket, or each host and port, with the database."""
-        db = int(self.db or 0)
-        if self.socket:
-            return {(os.path.realpath(self.socket), db)}
-        return {(_host(host), port, self.service, db) for host, port in self.hosts}
-
 
 def bracketed(host: str) -> str:
     """A host as URLs have it."""
@@ -161,12 +153,15 @@ def is_same_server(one: str, other: str) -> bool:
 
 
 def _endpoints(url: str) -> set[tuple[object, ...]]:
+    """The socket, or each host and port, with the database. No name is looked up."""
     try:
-        return parse_address(full_url(url)).endpoints
+        address = parse_address(full_url(url))
+        db = int(address.db or 0)
     except ValueError:
         return {(url,)}
-
-
-def _host(name: str) -> str:
-    """The name, which is not looked up; every address of the loopback is `localhost`."""
-    return "localhost" if name in _LOCALHOST or name.startswith("127.") else name.lower()
+    if address.socket:
+        return {(os.path.realpath(address.socket), db)}
+    return {
+        (re.sub(_LOOPBACK, "localhost", host.lower()), port, address.service, db)
+        for host, port in address.hosts
+    }

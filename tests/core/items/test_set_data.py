@@ -109,7 +109,7 @@ def test_the_old_data_is_written_first_and_stays_in_doubt_if_the_reply_is_lost(
     queue: WorkQueue, interleaved: Interleaved, foreign: Foreign
 ) -> None:
     foreign.waiting(b"a")
-    queue.connection = interleaved
+    queue = WorkQueue(interleaved, queue.name)
     journal = Journal()
     written: list[int] = []
     item = read(queue, b"a")
