@@ -3,14 +3,15 @@
 Texts may have `code` between backquotes, for the pages in `docs`; a terminal shows them without.
 """
 
-import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus
 
-# In the order in which most people need them; a narrow screen has no room for the texts.
-_HINTS = """\
+# What most people need, in that order.
+OVERVIEW = """\
+Usage: rwq [OPTIONS] COMMAND [ARGS]...
+
 See a queue   rwq queues                   the queues of this server
               rwq stats -q jobs            how many items in which state
               rwq ls -q jobs               the waiting items, next first
@@ -25,22 +26,11 @@ Find out why  rwq show -q jobs ID          an item, and what happens next
 Repair        rwq doctor -q jobs --fix     repair what it can automatically
               rwq undo                     restore what was removed last
 Add           rwq add -q jobs DATA         or -f FILE: one item per line
+
+The queue is -q NAME or RWQ_QUEUE, the server -u URL, -c CONTEXT or RWQ_URL.
+rwq --help lists all commands, and rwq COMMAND --help explains one.
+rwq help recipes has whole tasks, and rwq demo a tour on a throwaway server.
 """
-_TEXTS_AT = 43
-_CLOSING = (
-    "The queue is -q NAME or RWQ_QUEUE, the server -u URL, -c CONTEXT or RWQ_URL.",
-    "rwq --help lists all commands, and rwq COMMAND --help explains one.",
-    "rwq help recipes has whole tasks, and rwq demo a tour on a throwaway server.",
-)
-
-
-def overview(columns: int) -> str:
-    lines = _HINTS.splitlines()
-    if max(map(len, lines)) > columns:
-        lines = [line[:_TEXTS_AT].rstrip() for line in lines]
-    closing = [line for text in _CLOSING for line in textwrap.wrap(text, columns)]
-    return "\n".join(("Usage: rwq [OPTIONS] COMMAND [ARGS]...", "", *lines, "", *closing))
-
 
 TOPICS = {
     "options": "The options of every command",

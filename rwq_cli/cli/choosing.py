@@ -19,12 +19,13 @@ from rwq_cli.cli.options import (
     option,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.batches import Flush
+from rwq_cli.core.batches import Flush, ProgressListener
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import Selection, comparison
 from rwq_cli.core.model import Outcomes, State
 from rwq_cli.input.streams import read_ids
 from rwq_cli.input.values import parse_duration, parse_regex
+from rwq_cli.output.escape import escaped
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.listing import Chosen
@@ -207,9 +208,11 @@ class Choice(NamedTuple):
         # The question, see `confirm`, is not asked in a dry run; with `only_many`, only if
         # options chose the items and they are many or the context is protected. It counts those of
         # which a dry run of `act` says that it would succeed, or all that exist if that is None.
-        from rwq_cli.cli.confirm import confirm_ids, is_confirmed
+        from rwq_cli.cli.confirm import MANY, confirm, is_confirmed
         from rwq_cli.cli.open_queues import warn_if_missing, warn_of_reading
         from rwq_cli.core.inspect.listing import Chosen, choose
+        from rwq_cli.core.state.probe import probe
+        from rwq_cli.environment import has_terminal
 
         settings = self.settings
         is_asked = question is not None and not self.dry_run and not (only_many and self.by_name)
@@ -227,14 +230,24 @@ class Choice(NamedTuple):
         if question is None or not is_asked:
             return chosen
 
-        def counted(ids: Sequence[bytes]) -> Sequence[bytes]:
-            if act is None:
-                return ids
-            outcomes = act(chosen._replace(ids=ids), dry_run=True)
-            return [each.item_id for each in outcomes if each.status.infinitive]
-
-        ids = confirm_ids(settings, question, chosen.ids, queue, counted, only_many=only_many)
-        return chosen._replace(ids=ids)
+        # All are read first.
+        known = list(dict.fromkeys(each for each in chosen.ids if not isinstance(each, Flush)))
+        chosen, context = chosen._replace(ids=known), settings.asking_context
+        is_protected = context is not None and context.protection_level
+        if only_many and not is_protected and (len(known) < MANY or not has_terminal()):
+            return chosen
+        if act is not None:
+            # What is only counted yet shows no progress of a verb.
+            progress, queue.connection.progress = queue.progress, ProgressListener()
+            known = [each.item_id for each in act(chosen, dry_run=True) if each.status.infinitive]
+            queue.connection.progress = progress
+        count = leased = 0
+        for facts in probe(queue, known):
+            count += facts.has_data
+            leased += facts.has_data and facts.session is not None
+        queue.progress.hide()
+        confirm(settings, question, count, escaped(queue.name), leased=leased)
+        return chosen
 
 
 def selects(

@@ -5,17 +5,12 @@ Which confirmation is required depends on the server's context: see `Protection`
 
 import re
 import termios
-from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.batches import Flush, ProgressListener
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.state.probe import probe
 from rwq_cli.environment import has_terminal, open_terminal
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # From this many items on, the user has to type the queue's name.
@@ -77,35 +72,6 @@ def confirm_action(settings: Settings, question: str, *, items: int = 0, queue: 
         answer = _answer(question, "Continue? [y/N] ", yes)
         if answer.strip().lower() not in ("y", "yes"):
             raise declined
-
-
-def confirm_ids(
-    settings: Settings,
-    what: str,
-    ids: Iterable[bytes | Flush],
-    queue: WorkQueue,
-    affected: Callable[[Sequence[bytes]], Sequence[bytes]],
-    *,
-    only_many: bool = False,
-) -> list[bytes]:
-    """Return the IDs, each once, only if the user agrees; see `confirm` and `Choice.choose`."""
-    # All are read first. The question counts those of `affected` that exist.
-    known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
-    context = settings.asking_context
-    is_protected = context is not None and context.protection_level
-    if only_many and not is_protected and (len(known) < MANY or not has_terminal()):
-        return known
-    # What is only counted yet shows no progress of a verb.
-    progress, queue.connection.progress = queue.progress, ProgressListener()
-    acted_on = affected(known)
-    queue.connection.progress = progress
-    count = leased = 0
-    for facts in probe(queue, acted_on):
-        count += facts.has_data
-        leased += facts.has_data and facts.session is not None
-    queue.progress.hide()
-    confirm(settings, what, count, escaped(queue.name), leased=leased)
-    return known
 
 
 def server_shown(settings: Settings) -> str:

@@ -54,10 +54,10 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
 def _run(call: Call) -> ExitCode:
     if not call.arguments:
         # Typer would load every command for its help.
-        from rwq_cli.topics import overview
+        from rwq_cli.topics import OVERVIEW
 
         usage = UsageError("no command", "see rwq --help")
-        usage.help = overview(call.environment.stderr_width)
+        usage.help = OVERVIEW.rstrip()
         raise usage
     import typer
 

@@ -262,8 +262,9 @@ def set_(
     from rwq_cli.contexts.editing import set_context
 
     contexts = set_context(settings.contexts_path, name, given, frozenset(removed))
-    _show_one(settings, contexts.by_name[name], contexts.current)
-    if holds_secret(contexts.by_name[name].url):
+    context = contexts.named(name)
+    _show_one(settings, context, contexts.current)
+    if holds_secret(context.url):
         settings.out.note(
             f"note: the password is in {contexts.path}; --password-command keeps it out of there"
         )
@@ -279,8 +280,7 @@ def use(settings: Settings, name: str = _NAME) -> None:
     from rwq_cli.contexts.editing import use_context
 
     contexts = use_context(settings.contexts_path, name)
-    assert contexts.current is not None
-    context = contexts.by_name[contexts.current]
+    context = contexts.named(contexts.current or name)
     text = f"{context.name} is the current context: {shown_url(context.url)}\n"
     _show_one(settings, context, contexts.current, text=text)
 

@@ -8,7 +8,7 @@ import typer
 from rwq_cli.cli.app import COMMANDS, build_root
 from rwq_cli.cli.options import global_options
 from rwq_cli.commands import InvalidArgument, Settings, argument, command
-from rwq_cli.topics import TOPICS, overview, write_topic
+from rwq_cli.topics import OVERVIEW, TOPICS, write_topic
 
 
 @command(reads_only=True)
@@ -28,7 +28,7 @@ def help_(
     rwq help recipes
     """
     if not words:
-        settings.out.text(f"{overview(settings.environment.width)}\n")
+        settings.out.text(OVERVIEW)
         return
     root = _context(build_root(), "rwq", None)
     if words[0] not in TOPICS:

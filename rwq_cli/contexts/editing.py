@@ -3,7 +3,7 @@
 import fcntl
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,22 +27,21 @@ def set_context(
     path: Path, name: str, values: dict[str, str | bool], unset: frozenset[str]
 ) -> Contexts:
     check_name(name)
-
-    def change(_document: tomlkit.TOMLDocument, tables: Any) -> None:
+    with _edited(path) as document:
+        tables: Any = document["contexts"]
         if name not in tables:
             tables[name] = tomlkit.table()
         for key in unset & tables[name].keys():
             del tables[name][key]
         for key, value in values.items():
             _put(tables[name], key, value)
+    return read_contexts(path)
 
-    return _edit(path, change)
 
-
-def remove_contexts(path: Path, names: list[str]) -> Contexts:
+def remove_contexts(path: Path, names: list[str]) -> None:
     """Remove contexts; the current or previous context is unset if it is removed."""
-
-    def change(document: tomlkit.TOMLDocument, tables: Any) -> None:
+    with _edited(path) as document:
+        tables: Any = document["contexts"]
         for name in names:
             if name not in tables:
                 read_contexts(path).named(name)
@@ -51,24 +50,21 @@ def remove_contexts(path: Path, names: list[str]) -> Contexts:
             if document.get(key) in names:
                 del document[key]
 
-    return _edit(path, change)
-
 
 def use_context(path: Path, name: str) -> Contexts:
-    def change(document: tomlkit.TOMLDocument, tables: Any) -> None:
+    with _edited(path) as document:
         current = document.get("current")
         wanted = document.get("previous") if name == "-" else name
         if wanted is None:
             raise ContextError("there is no previous context", "rwq context list shows them all")
-        if wanted not in tables:
+        if wanted not in document["contexts"]:
             read_contexts(path).named(str(wanted))
         if wanted != current:
             document.pop("previous", None)
             if current is not None:
                 document["previous"] = str(current)
             document["current"] = str(wanted)
-
-    return _edit(path, change)
+    return read_contexts(path)
 
 
 def _put(table: Any, key: str, value: str | bool) -> None:
@@ -81,8 +77,9 @@ def _put(table: Any, key: str, value: str | bool) -> None:
         table.value._insert_after(last, key, value)
 
 
-def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument, Any], None]) -> Contexts:
-    """Change the file under a lock, and return its new contents; a symlink's target is changed."""
+@contextmanager
+def _edited(path: Path) -> Iterator[tomlkit.TOMLDocument]:
+    """Give the file's document, to be changed under a lock; a symlink's target is changed."""
     real = Path(os.path.realpath(path))
     with os_errors_as(ContextError, f"cannot write {path}", "check the permissions there"):
         real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -93,9 +90,8 @@ def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument, Any], None]) -> Co
                 raise malformed(path, error)
             if "contexts" not in document:
                 document["contexts"] = tomlkit.table(is_super_table=True)
-            tables = document["contexts"]
             try:
-                change(document, tables)
+                yield document
             except (AttributeError, TypeError, ValueError, TOMLKitError):
                 # For example, an inline table cannot hold another table, and no number can.
                 raise ContextError(
@@ -103,9 +99,8 @@ def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument, Any], None]) -> Co
                     "write [contexts.NAME] tables",
                 )
             new = tomlkit.dumps(document)
-            contexts = parse_contexts(path, tomlkit.parse(new).unwrap())
+            parse_contexts(path, tomlkit.parse(new).unwrap())
             _replace(real, new)
-            return contexts
 
 
 @contextmanager
