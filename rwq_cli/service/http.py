@@ -1,6 +1,7 @@
 """The HTTP server of a supervised process: `/healthz` and `/metrics`."""
 
 import socket
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
@@ -18,7 +19,7 @@ class HttpServer(ThreadingHTTPServer):
     """Answers in threads of its own; an empty host is every address, port 0 a free port.
 
     `health` says whether all is well, and a line about it; `metrics` makes the answer of
-    `/metrics`, once at a time, so that scrapers in a hurry do not crowd the server.
+    `/metrics`, which scrapes at the same time share.
     """
 
     block_on_close = False
@@ -29,7 +30,8 @@ class HttpServer(ThreadingHTTPServer):
         health: Callable[[], tuple[bool, str]],
         metrics: Callable[[], str],
     ) -> None:
-        self.health, self.metrics, self.turn = health, metrics, Lock()
+        self.health, self._make_metrics, self._turn = health, metrics, Lock()
+        self._metrics, self._made_s = "", 0.0
         host, port = address
         bound: Any = ("::", port)
         try:
@@ -55,6 +57,14 @@ class HttpServer(ThreadingHTTPServer):
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         TCPServer.server_bind(self)
 
+    def metrics(self) -> str:
+        came_s = time.monotonic()
+        with self._turn:
+            # What another scrape got meanwhile is new enough: many at once cost one reading.
+            if self._made_s < came_s:
+                self._metrics, self._made_s = self._make_metrics(), time.monotonic()
+            return self._metrics
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that has disconnected."""
 
@@ -78,8 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, text = 200 if is_well else 503, f"{line}\n"
         elif path == "/metrics":
             try:
-                with self.server.turn:
-                    status, text, kind = 200, self.server.metrics(), CONTENT_TYPE
+                status, text, kind = 200, self.server.metrics(), CONTENT_TYPE
             except Exception as error:
                 status, text = 500, f"{type(error).__name__}: {error}\n"
         body = text.encode("utf-8", "backslashreplace")

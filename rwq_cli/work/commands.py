@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from threading import Thread
+from threading import RLock, Thread
 
 from rwq_cli.core.work.job import Job
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, PutBack
@@ -51,8 +51,9 @@ class Commands:
     ) -> None:
         self._invocations, self._limits, self._notes = invocations, limits, notes
         self._may_begin, self._began, self._end_with = may_begin, began, end_with
-        # By slot; None while it is being started.
+        # By slot; None while it is being started. While `turn` is held, none begins.
         self._runs: dict[int, Run | None] = {}
+        self.turn = RLock()
         self.passage = Passage()
         give = self.passage.give
         stdout = None if outputs.stdout is None else partial(give, outputs.stdout)
@@ -83,11 +84,25 @@ class Commands:
         for run in self.runs:
             run.kill()
 
+    def stop_all(self) -> None:
+        """Send SIGSTOP to all commands, and first let those that are being started have begun."""
+        with self.turn:
+            give_up_s = time.monotonic() + _START_S
+            while None in list(self._runs.values()) and time.monotonic() < give_up_s:
+                time.sleep(0.001)
+            for run in self.runs:
+                # SIGTSTP does not stop what has no terminal.
+                run.send(signal.SIGSTOP)
+
     def lose(self, job: Job) -> None:
         """End the command of a lost job, unless it has others that are not lost."""
         for run in self.runs:
-            if job in run.jobs and all(each.loss is not None for each in run.jobs):
-                run.end()
+            if job in run.jobs:
+                self._end_if_lost(run)
+
+    def _end_if_lost(self, run: Run) -> None:
+        if all(job.loss is not None for job in run.jobs):
+            run.end()
 
     def reap_orphans(self) -> None:
         """As process 1: reap what commands have left running and what has ended since."""
@@ -102,7 +117,11 @@ class Commands:
         """Run the command for some jobs of one queue; returns what becomes of them."""
         number = jobs[0].slot
         try:
-            return self._run(jobs, number) if self._may_begin() else _unused(jobs)
+            with self.turn:
+                if not self._may_begin():
+                    return _unused(jobs)
+                self._runs[number] = None
+            return self._run(jobs, number)
         except BaseException as error:
             self._fail(error)
             if run := self._runs.get(number):
@@ -115,7 +134,6 @@ class Commands:
         invocation = None
         try:
             invocation = self._invocations.of(jobs)
-            self._runs[number] = None
             run = Run(jobs, invocation, self._outputs, self._limits)
         except BaseException as error:
             if invocation is not None and invocation.file is not None:
@@ -125,6 +143,8 @@ class Commands:
             return self._not_started(jobs, error)
         self._runs[number], self._no_room_s = run, None
         self._began(run)
+        # Whoever ended it, or lost its items, while it was being started could not see it.
+        self._end_if_lost(run)
         if self._is_ended:
             run.end()
         self._follow(run)

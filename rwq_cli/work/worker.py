@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from functools import partial
 from threading import Event as Flag, RLock, Thread, Timer
 
 from rwq_cli.core.errors import ServerError
@@ -48,7 +49,7 @@ _LAST_CALL_S, _LAST_REPLY_S, _LAST_ENDS_S = 3.0, 0.5, 8.0
 
 _REQUESTS = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2),
-    signal.SIGTSTP,
+    *(signal.SIGTSTP, signal.SIGCONT),
 )
 
 
@@ -96,6 +97,8 @@ class Worker:
         self._ended = Flag()
         self._failure: BaseException | None = None
         self._is_continued = self._has_left = False
+        # Since when it is stopped by Ctrl-Z, or about to be.
+        self._suspended_s: float | None = None
         # When it had nothing left to do but to wait for the server, None before; and for what.
         self._idle_s: float | None = None
         self._awaited: list[Job] = []
@@ -113,7 +116,8 @@ class Worker:
         """Work; yields what happened. KeyboardInterrupt means that signals ended the commands."""
         watch = watch_leftovers(self._mark, self._limits.kill_after_s)
         try:
-            with _handled_signals(lambda number: self._guard(self._handle, number)) as self._look:
+            handle = partial(self._guard, self._handle)
+            with _handled_signals(handle, self._commands.turn) as self._look:
                 loop = self._in_thread("work", self._run_loop)
                 self._in_thread("output", self._commands.passage.serve)
                 for chore in self._chores:
@@ -237,6 +241,11 @@ class Worker:
             self._stop.drain()
         elif number == signal.SIGTSTP:
             self._suspend()
+        elif self._suspended_s is not None:
+            for run in self._commands.runs:
+                run.due_s += time.monotonic() - self._suspended_s
+            self._suspended_s, self._is_continued = None, True
+            self._notes.news.set()
 
     def _advance(self, stage: _Stage) -> None:
         if stage <= self._stage:
@@ -273,17 +282,15 @@ class Worker:
             self._stop.pause(is_paused=is_paused)
 
     def _suspend(self) -> None:
-        """Ctrl-Z: stop the commands, and then this process, until it is continued."""
+        """Ctrl-Z: stop the commands, and then this process, until SIGCONT."""
+        if os.getpid() == 1:
+            # It cannot be stopped from here.
+            return
         self._notes.hide()
-        for run in self._commands.runs:
-            # SIGTSTP does not stop what has no terminal.
-            run.send(signal.SIGSTOP)
-        began_s = time.monotonic()
+        self._suspended_s = time.monotonic()
+        self._commands.stop_all()
+        # Its threads may still run for a moment when this returns.
         os.kill(os.getpid(), signal.SIGSTOP)
-        for run in self._commands.runs:
-            run.due_s += time.monotonic() - began_s
-        self._is_continued = True
-        self._notes.news.set()
 
     def _resume(self) -> None:
         """Let the commands go on when it is known whose items they still are."""
@@ -298,7 +305,7 @@ class Worker:
     def _may_begin(self) -> bool:
         """Whether a command may begin: a signal that has arrived before it is followed first."""
         self._look()
-        return self._stage is _Stage.WORKING
+        return self._stage is _Stage.WORKING and self._suspended_s is None
 
     def _run(self, jobs: Job | Sequence[Job]) -> JobEnd:
         return self._commands.run([jobs] if isinstance(jobs, Job) else jobs)
@@ -339,19 +346,20 @@ class Worker:
 
 
 @contextmanager
-def _handled_signals(handle: Callable[[int], object]) -> Iterator[Callable[[], object]]:
+def _handled_signals(
+    handle: Callable[[int], object], turn: RLock
+) -> Iterator[Callable[[], object]]:
     """Have signals handled in the block, by a thread; those that are ignored stay so (nohup).
 
-    One that arrives twice at once is two, whatever the others do. The block gets a function that
-    handles what has arrived by now, for other threads.
+    One that arrives twice at once is two, whatever the others do. They are handled in their order,
+    in `turn`; handling one may end in another look. The block gets a function that handles what has
+    arrived by now, for other threads.
     """
     before = {number: signal.getsignal(number) for number in _REQUESTS}
     handled = [number for number, old in before.items() if old is not signal.SIG_IGN]
     reader, writer = os.pipe()
     for fd in (reader, writer):
         os.set_blocking(fd, False)
-    # In their order; handling one may end in another look.
-    turn = RLock()
 
     def look() -> bool:
         """Handle what there is; returns whether there may be more."""

@@ -4,7 +4,8 @@ import http.client
 import os
 import socket
 from collections.abc import Callable, Iterable
-from threading import Event, Thread
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread, active_count
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output.exposition import Metric
 from rwq_cli.service.supervision import Beats, Supervision
 from tests.conftest import FakeClock
-from tests.driver import TIMEOUT_S
+from tests.driver import TIMEOUT_S, until
 from tests.service.managers import Manager, manager as manager
 
 
@@ -82,6 +83,28 @@ def test_metrics_are_in_the_text_format_of_prometheus() -> None:
         assert get(supervision, "/")[0] == 404
         assert get(supervision, "/metrics", "POST")[0] == 501
         assert get(supervision, "/metrics", "HEAD")[::2] == (200, "")
+
+
+def test_scrapes_at_the_same_time_share_one_reading() -> None:
+    readings, go_on = [], Event()
+
+    def slow() -> Iterable[Metric]:
+        readings.append(1)
+        go_on.wait(TIMEOUT_S)
+        return some_metrics()
+
+    with supervised(metrics=slow) as supervision, ThreadPoolExecutor(20) as pool:
+        first = pool.submit(get, supervision, "/metrics")
+        until(lambda: readings)
+        before = active_count()
+        others = [pool.submit(get, supervision, "/metrics") for _ in range(19)]
+        assert get(supervision, "/healthz")[0] == 200
+        # Each of them has a thread here and one of the server; on a busy machine, some of these may
+        # only just have begun.
+        until(lambda: active_count() >= before + 2 * len(others))
+        go_on.set()
+        assert {each.result() for each in others} == {first.result()}
+    assert len(readings) < 5
 
 
 @pytest.mark.parametrize("host", ["", "localhost", "127.0.0.1"])
