@@ -7,10 +7,9 @@ import random
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import inf
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.clock import Clock
@@ -27,6 +26,7 @@ from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, RetryPolicy, Step
 # A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
 # due times of a call are spread over less than another ms.
 _DUE_SPREAD_S = 0.002
+_LOST = (Status.ELSEWHERE, Status.WRONG_TYPE, Status.MISSING, Status.NOT_OWNER)
 # All IDs are in processing, and have no conditions but their holder.
 _PLACE = {**Located((), "leased").args(), **ANY.args()}
 
@@ -34,48 +34,22 @@ _PLACE = {**Located((), "leased").args(), **ANY.args()}
 _T = TypeVar("_T")
 
 
-@dataclass(eq=False, slots=True)
-class Ending:
-    """The end of a job until the server has settled it.
-
-    `in_doubt`: a call was sent whose reply was lost.
-    """
-
-    job: Job
-    end: JobEnd | None
-    step: Step
-    in_doubt: bool = False
-
-    @property
-    def completes(self) -> bool:
-        return self.step.fate in (Fate.COMPLETED, Fate.REJECTED)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it completes the item, and no more."""
-        return self.step.fate is Fate.COMPLETED and self.step.data is None
-
-    def script(self, result_ttl_s: float) -> tuple[str, dict[str, Any]]:
-        """The script that does it, and acts only under the job's own lease, and its arguments."""
-        step, holder = self.step, self.job.holder
-        if self.completes:
-            options = None
-            if not self.is_plain:
-                options = ResultOptions(step.data, ResultStatus(step.fate.value), result_ttl_s)
-            return "complete", {**_PLACE, **completing_args(options, (holder,))}
-        to, delay_ms, reason = "front" if step.front else "main", None, None
-        if step.fate is Fate.RETRY:
-            to, delay_ms = "delayed", round(step.delay_s * 1000)
-        elif step.fate is Fate.BURIED:
-            to, reason = "buried", step.data
-        args = put_args(
-            *(to, holder),
-            delay_ms=delay_ms,
-            reason=reason,
-            own_only=True,
-            counts_attempt=step.counted,
-        )
-        return "put", {**_PLACE, **args}
+def script_of(step: Step, holder: bytes, result_ttl_s: float) -> tuple[str, dict[str, Any]]:
+    """The script that does a step, and acts only under this holder's lease, and its arguments."""
+    if step.completes:
+        options = None
+        if not step.is_plain:
+            options = ResultOptions(step.data, ResultStatus(step.fate.value), result_ttl_s)
+        return "complete", {**_PLACE, **completing_args(options, (holder,))}
+    to, delay_ms, reason = "front" if step.front else "main", None, None
+    if step.fate is Fate.RETRY:
+        to, delay_ms = "delayed", round(step.delay_s * 1000)
+    elif step.fate is Fate.BURIED:
+        to, reason = "buried", step.data
+    args = put_args(
+        to, holder, delay_ms=delay_ms, reason=reason, own_only=True, counts_attempt=step.counted
+    )
+    return "put", {**_PLACE, **args}
 
 
 def batches_of(items: Iterable[_T], kind: Callable[[_T], Hashable]) -> Iterator[list[_T]]:
@@ -96,50 +70,40 @@ def taken_from(queue: deque[_T]) -> list[_T]:
     return taken
 
 
-class Call(NamedTuple):
-    """A script call that settles some endings."""
-
-    command: Command
-    endings: Sequence[Ending]
-
-
-def calls_for(endings: Iterable[Ending], result_ttl_s: float) -> list[Call]:
-    """The calls for some endings; jobs of one lease call that end alike share one.
+def calls_for(
+    endings: Iterable[Ended], result_ttl_s: float
+) -> list[tuple[Command, Sequence[Ended]]]:
+    """The calls for some ends, and the ends of each; jobs of one lease that end alike share one.
 
     Their IDs differ, for no call leases an item twice.
     """
-    calls: list[Call] = []
-    made = ((each, *each.script(result_ttl_s)) for each in endings)
+    calls: list[tuple[Command, Sequence[Ended]]] = []
+    made = ((each, *script_of(each.step, each.job.holder, result_ttl_s)) for each in endings)
     for batch in batches_of(made, lambda each: (each[0].job.queue, each[1], *each[2].values())):
         first, script, args = batch[0]
-        ids = [each.job.item_id for each, _, _ in batch]
-        command = first.job.handle.script(script, *ids, **args)
-        calls.append(Call(command, [each for each, _, _ in batch]))
+        alike = [ended for ended, _, _ in batch]
+        ids = [ended.job.item_id for ended in alike]
+        calls.append((first.job.handle.script(script, *ids, **args), alike))
     # Each pushes its items in front of those of the call before it.
-    fronts = [call for call in calls if call.endings[0].step.front]
+    fronts = [call for call in calls if call[1][0].step.front]
     return [call for call in calls if call not in fronts] + fronts[::-1] if fronts else calls
 
 
-def loss_at(ending: Ending, outcome: Outcome, now_s: float) -> Loss | None:
+def loss_at(ended: Ended, outcome: Outcome, now_s: float) -> Loss | None:
     """Why a job was lost, from the reply to its end; None if that did, or has done, what it was to.
 
     An earlier call whose reply was lost may have done it; once the lease has ended, others may.
     """
-    if outcome.status not in (
-        Status.ELSEWHERE,
-        Status.WRONG_TYPE,
-        Status.MISSING,
-        Status.NOT_OWNER,
-    ):
+    status = outcome.status
+    if status not in _LOST:
         return None
-    may_be_done = ending.in_doubt and (
-        outcome.status is Status.MISSING
-        # Completing it would have deleted the data.
-        or (outcome.status is Status.NOT_OWNER and not ending.completes)
+    # Completing it would have deleted the data.
+    looks_done = status is Status.MISSING or (
+        status is Status.NOT_OWNER and not ended.step.completes
     )
-    if not may_be_done:
+    if not (ended.in_doubt and looks_done):
         return loss_of(outcome)
-    return Loss.UNREACHABLE if now_s >= ending.job.deadline_s else None
+    return Loss.UNREACHABLE if now_s >= ended.job.deadline_s else None
 
 
 def loss_of(outcome: Outcome) -> Loss:
@@ -157,7 +121,7 @@ class HeldJobs:
     """The jobs of a worker, for all of its threads.
 
     A job is held from the call that leased it until the reply to the call that ended it, also while
-    it waits for that reply in `_endings`; or until it is found lost:
+    its end waits for that reply in `_unsettled`; or until it is found lost:
 
     - a renewal is refused, because the lease has ended or has another holder;
     - renewals fail until the lease has ended by our clock;
@@ -175,7 +139,7 @@ class HeldJobs:
         self._lock = Lock()
         # By queue and ID, in the order in which they were leased.
         self._held: dict[tuple[bytes, bytes], Job] = {}
-        self._endings: dict[Job, Ending] = {}
+        self._unsettled: dict[Job, Ended] = {}
         # To be reported: jobs whose ends were settled, and those found lost while they run.
         self.ended: deque[Ended] = deque()
         self.lost: deque[Job] = deque()
@@ -188,11 +152,12 @@ class HeldJobs:
     @property
     def running(self) -> list[Job]:
         with self._lock:
-            return [job for job in self._held.values() if job not in self._endings]
+            return [job for job in self._held.values() if job not in self._unsettled]
 
     @property
-    def unsettled(self) -> int:
-        return len(self._endings)
+    def unsettled(self) -> list[Ended]:
+        with self._lock:
+            return list(self._unsettled.values())
 
     def add(self, jobs: Iterable[Job]) -> list[Job]:
         """Hold these; returns those to run. Those whose attempts are used up have ended."""
@@ -200,73 +165,68 @@ class HeldJobs:
         with self._lock:
             for job in jobs:
                 # The lease of an earlier job has ended, and its item was returned.
-                earlier = self._held.pop(job.key, None)
-                if earlier is not None and earlier not in self._endings:
-                    earlier.loss = Loss.TAKEN
-                    self.lost.append(earlier)
+                if (earlier := self._held.get(job.key)) is not None:
+                    self._lose(earlier, Loss.TAKEN)
+                    self._held.pop(job.key, None)
                 self._held[job.key] = job
                 if self.policy.is_exhausted(job.attempt):
-                    self._note_end(job, None)
+                    self._end(job, None)
                 else:
                     to_run.append(job)
         return to_run
 
-    def begin(self, ends: Iterable[tuple[Job, JobEnd]]) -> list[Ending]:
-        """Note how jobs have ended; returns all endings that are not settled."""
+    def end(self, ends: Iterable[tuple[Job, JobEnd]]) -> None:
+        """Note how jobs have ended; what is still held is unsettled then."""
         with self._lock:
             for job, end in ends:
-                self._note_end(job, end)
-            return list(self._endings.values())
+                self._end(job, end)
 
-    def _note_end(self, job: Job, end: JobEnd | None) -> None:
-        is_held = self._held.get(job.key) is job
-        if is_held and job in self._endings:
+    def _end(self, job: Job, end: JobEnd | None) -> None:
+        if job in self._unsettled:
             return
         step = self.policy.step(end, job.attempt, self._random.random())
-        if is_held:
-            self._endings[job] = Ending(job, end, step)
+        if self._held.get(job.key) is job:
+            self._unsettled[job] = Ended(job, end, step, step.fate)
         else:
-            self.ended.append(Ended(job, end, Fate.LOST, step))
+            self.ended.append(Ended(job, end, step, Fate.LOST))
 
-    def settle(self, call: Call, reply: Sequence[Any]) -> list[Ending]:
-        """Note the reply to a call that ends jobs; returns the endings to send again."""
-        again: list[Ending] = []
-        outcomes = OutcomeBatch.from_reply([each.job.item_id for each in call.endings], reply)
+    def note_reply(self, endings: Sequence[Ended], reply: Sequence[Any]) -> list[Ended]:
+        """Note the reply to a call that ends jobs; returns the ends to send again."""
+        again: list[Ended] = []
+        outcomes = OutcomeBatch.from_reply([each.job.item_id for each in endings], reply)
+        now_s = self._clock.monotonic()
         with self._lock:
-            for ending, outcome in zip(call.endings, outcomes, strict=True):
-                job, step = ending.job, ending.step
-                keeps_result = ending.completes and not ending.is_plain
-                if outcome.status is Status.WRONG_TYPE and keeps_result:
-                    again.append(self._give_up(job))
-                elif outcome.status is Status.ELSEWHERE and ending is not call.endings[0]:
+            for ended, outcome in zip(endings, outcomes, strict=True):
+                job, step = ended.job, ended.step
+                if outcome.status is Status.WRONG_TYPE and step.completes and not step.is_plain:
+                    # Its result cannot be kept.
+                    end = GiveUp(b"%b has the wrong type" % job.handle.keys.result(job.item_id))
+                    step = self.policy.step(end, job.attempt, 0.0)
+                    self._unsettled[job] = buried = Ended(job, end, step, step.fate)
+                    again.append(buried)
+                elif outcome.status is Status.ELSEWHERE and ended is not endings[0]:
                     # In a long list, a call looks for some of the IDs only, and for the first.
-                    again.append(ending)
+                    again.append(ended)
                 else:
-                    loss = loss_at(ending, outcome, self._clock.monotonic())
-                    if loss is not None:
-                        job.loss = job.loss or loss
-                    elif step.fate is Fate.RETRY:
-                        due_s = self._clock.monotonic() + step.delay_s + _DUE_SPREAD_S
+                    loss = loss_at(ended, outcome, now_s)
+                    if loss is None and step.fate is Fate.RETRY:
+                        due_s = now_s + step.delay_s + _DUE_SPREAD_S
                         self.last_retry_s = max(self.last_retry_s, due_s)
-                    self._settle(ending, step.fate if loss is None else Fate.LOST)
+                    self._settle(ended, loss)
         return again
 
-    def settle_plain(self, ending: Ending) -> None:
-        """Note that the call that took items has completed a job."""
+    def settle(self, ended: Ended) -> None:
+        """Note that the server has done what was to be done."""
         with self._lock:
-            self._settle(ending, Fate.COMPLETED)
+            self._settle(ended, None)
 
-    def _settle(self, ending: Ending, fate: Fate) -> None:
-        self.ended.append(Ended(ending.job, ending.end, fate, ending.step))
-        self._endings.pop(ending.job, None)
-        self._drop(ending.job)
-
-    def _give_up(self, job: Job) -> Ending:
-        """Bury an item that was not completed, because its result cannot be kept."""
-        end = GiveUp(b"%b has the wrong type" % job.handle.keys.result(job.item_id))
-        step = self.policy.step(end, job.attempt, 0.0)
-        ending = self._endings[job] = Ending(job, end, step)
-        return ending
+    def _settle(self, ended: Ended, loss: Loss | None) -> None:
+        job = ended.job
+        if loss is not None:
+            ended.fate, job.loss = Fate.LOST, job.loss or loss
+        self.ended.append(ended)
+        self._unsettled.pop(job, None)
+        self._drop(job)
 
     def note_renewal(self, jobs: Sequence[Job], reply: Sequence[Any], deadline_s: float) -> None:
         outcomes = OutcomeBatch.from_reply([job.item_id for job in jobs], reply)
@@ -286,19 +246,19 @@ class HeldJobs:
 
     def _lose(self, job: Job, loss: Loss) -> None:
         # The call that ends a finished job finds out itself.
-        if job.loss is None and job not in self._endings and self._drop(job):
+        if job not in self._unsettled and self._drop(job):
             job.loss = loss
             self.lost.append(job)
 
     def abandon(self) -> list[Ended]:
-        """Hold nothing any more; returns the jobs whose ends were never acknowledged, as lost."""
+        """Hold nothing any more; returns the ends that were never acknowledged, as lost."""
         with self._lock:
-            left = [*self._endings.values()]
-            self._endings.clear()
+            left = [*self._unsettled.values()]
+            self._unsettled.clear()
             self._held.clear()
-        for ending in left:
-            ending.job.loss = Loss.UNREACHABLE
-        return [Ended(each.job, each.end, Fate.LOST, each.step) for each in left]
+        for ended in left:
+            ended.fate, ended.job.loss = Fate.LOST, Loss.UNREACHABLE
+        return left
 
     def _drop(self, job: Job) -> bool:
         """Hold a job no longer; False if another lease has its place, or none."""

@@ -40,15 +40,11 @@ class WorkWaiter:
     def look_commands(self) -> list[Command]:
         """The commands that look at all queues; `ready_queues` reads their replies."""
         # Single commands cost the server a tenth of a script.
-        looks = (
-            command
-            for queue in self._queues
-            for command in (
-                ("LLEN", queue.keys.main),
-                ("ZRANGE", queue.keys.delayed, 0, 0, "WITHSCORES"),
-            )
-        )
-        return [("TIME",), *looks]
+        looks: list[Command] = [("TIME",)]
+        for queue in self._queues:
+            looks.append(("LLEN", queue.keys.main))
+            looks.append(("ZRANGE", queue.keys.delayed, 0, 0, "WITHSCORES"))
+        return looks
 
     def ready_queues(self, replies: Sequence[Any]) -> list[Queue]:
         """The queues that may have an item, in order of preference.

@@ -1,7 +1,7 @@
 """Jobs, and what became of them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -56,11 +56,11 @@ class Job:
     has_started: bool = False
     slot: int = 0
     is_forgiven: bool = False
-    # No other held job has the same.
-    key: tuple[bytes, bytes] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        self.key = (self.handle.name, self.item_id)
+    @property
+    def key(self) -> tuple[bytes, bytes]:
+        """No other held job has the same."""
+        return self.handle.name, self.item_id
 
     @property
     def queue(self) -> bytes:
@@ -73,20 +73,23 @@ class Job:
         return self.returns + 1
 
 
-class Ended(NamedTuple):
-    """A job that ended, as the server acknowledged it.
+@dataclass(eq=False, slots=True)
+class Ended:
+    """The end of a job; listeners are told of it when the server has acknowledged it.
 
     Attributes:
         job: The job.
         end: How it ended; None if the item was given up without this attempt.
-        fate: What became of the item.
-        step: What was to be done with it.
+        step: What is to be done with the item.
+        fate: What becomes of it: that of the step, unless it is found lost.
+        in_doubt: Whether a call was sent for it whose reply was lost.
     """
 
     job: Job
     end: JobEnd | None
-    fate: Fate
     step: Step
+    fate: Fate
+    in_doubt: bool = False
 
     @property
     def gave_up(self) -> bool:

@@ -100,6 +100,15 @@ class Step(NamedTuple):
     gave_up: bool = False
     stops: bool = False
 
+    @property
+    def completes(self) -> bool:
+        return self.fate in (Fate.COMPLETED, Fate.REJECTED)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it completes the item, and no more."""
+        return self.fate is Fate.COMPLETED and self.data is None
+
 
 _COMPLETED = Step(Fate.COMPLETED)
 

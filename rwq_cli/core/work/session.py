@@ -21,9 +21,9 @@ from rwq_cli.core.items.lease import (
 )
 from rwq_cli.core.items.schedule import promote, release
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.work.held import Ending, HeldJobs, batches_of, calls_for, taken_from
+from rwq_cli.core.work.held import HeldJobs, batches_of, calls_for, taken_from
 from rwq_cli.core.work.idle import WorkWaiter
-from rwq_cli.core.work.job import ExchangeResult, Job
+from rwq_cli.core.work.job import Ended, ExchangeResult, Job
 from rwq_cli.core.work.policy import JobEnd, RetryPolicy
 
 # A lease is renewed when this share of it is left.
@@ -40,8 +40,7 @@ class WorkSession:
     """Leases items from queues and ends them, in one thread, and renews their leases in any.
 
     The queues are in order of preference, on one connection. An item is completed, retried, buried
-    or released only while this session holds its lease, in one atomic step. The longer the list of
-    processing is, the fewer jobs end in one call, because each is looked up in it.
+    or released only while this session holds its lease, in one atomic step.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class WorkSession:
     @property
     def unsettled(self) -> int:
         """How many ended jobs, and calls that may have leased items, are not acknowledged yet."""
-        return self.held.unsettled + len(self._doubtful)
+        return len(self.held.unsettled) + len(self._doubtful)
 
     # Ending jobs, and taking new ones.
 
@@ -94,29 +93,28 @@ class WorkSession:
         if take > 0:
             holder = self.name + b".%d" % next(self._exchanges)
             request = LeaseRequest(take, holder, self._lease_ms)
-        self._taken: list[Job] = []
+        self._new_jobs: list[Job] = []
         error: ServerError | None = None
-        endings = self.held.begin(ends)
+        self.held.end(ends)
         try:
-            if self._doubtful:
-                self._put_back_doubtful()
-            self._send(endings, request)
-            if self.held.unsettled:
-                self._send(self.held.begin(()))
+            self._put_back_doubtful()
+            self._send(self.held.unsettled, request)
+            # Of what was leased, the attempts may have been used up.
+            self._send(self.held.unsettled)
         except ServerError as failure:
             error = failure
-            self._note(failure)
+            self._note_answer(failure)
         ended, lost = taken_from(self.held.ended), taken_from(self.held.lost)
-        return ExchangeResult(self._taken, ended, lost, error)
+        return ExchangeResult(self._new_jobs, ended, lost, error)
 
-    def _send(self, endings: Sequence[Ending], request: LeaseRequest | None = None) -> None:
+    def _send(self, endings: Sequence[Ended], request: LeaseRequest | None = None) -> None:
         only = self._queues[0] if len(self._queues) == 1 else None
-        joined: Ending | None = None
-        if request and only and len(endings) == 1 and endings[0].is_plain:
+        joined: Ended | None = None
+        if request and only and len(endings) == 1 and endings[0].step.is_plain:
             # Nearly always: the call that takes items does that, too.
             (joined,) = endings
         calls = [] if joined else calls_for(endings, self._result_ttl_s)
-        commands = [call.command for call in calls]
+        commands = [command for command, _ in calls]
         if request is not None and only is not None:
             done = (joined.job.item_id, joined.job.holder) if joined else ()
             commands.append(first_lease(only, request, *done))
@@ -130,24 +128,24 @@ class WorkSession:
         except BaseException as error:
             self._doubt(error, endings, request, only)
             raise
-        again: list[Ending] = []
-        for call, reply in zip(calls, replies, strict=False):
+        again: list[Ended] = []
+        for (_, alike), reply in zip(calls, replies, strict=False):
             if isinstance(reply, ServerError):
                 # One node of a cluster may have been lost.
-                self._doubt(reply, call.endings)
+                self._doubt(reply, alike)
             else:
-                again += self.held.settle(call, reply)
+                again += self.held.note_reply(alike, reply)
         if joined:
             if isinstance(replies[0], ServerError):
                 self._doubt(replies[0], endings)
                 again += [] if joined.in_doubt else [joined]
             elif has_finished(replies[0]):
-                self.held.settle_plain(joined)
+                self.held.settle(joined)
             else:
                 again.append(joined)
         refusals = [reply for reply in replies if isinstance(reply, ServerError)]
         if not refusals:
-            self._note(None)
+            self._note_answer()
         try:
             if request is not None:
                 # Even if another call was refused: what was leased is held.
@@ -161,19 +159,20 @@ class WorkSession:
     def _doubt(
         self,
         error: BaseException,
-        endings: Iterable[Ending],
+        endings: Iterable[Ended],
         request: LeaseRequest | None = None,
         queue: Queue | None = None,
     ) -> None:
         """Note that a failed call may have done what it was to do."""
         if isinstance(error, ServerError) and not error.in_doubt:
             return
-        for ending in endings:
-            ending.in_doubt = True
+        for ended in endings:
+            ended.in_doubt = True
         if request is not None and queue is not None:
             self._doubtful[request.holder] = queue
 
-    def _note(self, error: ServerError | None) -> None:
+    def _note_answer(self, error: ServerError | None = None) -> None:
+        """Note whether the server answers, in whichever thread."""
         if error is not None and self.error is None:
             self.failing_since_s = self.clock.monotonic()
         self.error = error
@@ -211,14 +210,12 @@ class WorkSession:
 
     def _add(self, queue: Queue, request: LeaseRequest, batch: LeasedBatch, sent_s: float) -> None:
         self.waiter.was_fruitless &= not batch.ids
-        deadline_s, is_last = sent_s + self.lease_s, self.held.policy.is_last
+        # Counted from when it was sent, so that ours ends before the server's.
+        end_s, is_last = sent_s + self.lease_s, self.held.policy.is_last
         counts = batch.returns or repeat(None, len(batch.ids))
-        self._taken += self.held.add(
-            Job(
-                *(queue, item_id, data, request.holder),
-                *(returned or 0, is_last((returned or 0) + 1), deadline_s),
-            )
-            for item_id, data, returned in zip(batch.ids, batch.data, counts, strict=True)
+        self._new_jobs += self.held.add(
+            Job(queue, item_id, data, request.holder, times or 0, is_last((times or 0) + 1), end_s)
+            for item_id, data, times in zip(batch.ids, batch.data, counts, strict=True)
         )
 
     def _put_back_doubtful(self) -> None:
@@ -280,7 +277,7 @@ class WorkSession:
         if error is not None:
             self.held.lose_ended(jobs, self._renewed_s)
         if batches:
-            self._note(error)
+            self._note_answer(error)
         return taken_from(self.held.lost)
 
     def _touch(self, jobs: Sequence[Job]) -> Command:
@@ -312,10 +309,10 @@ class WorkSession:
         try:
             found = self.waiter.wait(timeout_s)
         except ServerError as error:
-            self._note(error)
+            self._note_answer(error)
             raise
         if found:
-            self._note(None)
+            self._note_answer()
         return found
 
     def __enter__(self) -> "WorkSession":
