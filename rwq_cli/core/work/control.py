@@ -62,12 +62,9 @@ class EndReason(StrEnum):
 
 
 class WorkSummary(NamedTuple):
-    """What a worker did.
+    """What a worker did: how many jobs had which fate, and why it ended.
 
-    Attributes:
-        fates: How many jobs had which fate.
-        given_up: How many items were buried, rejected, or released after the last attempt.
-        why: Why it ended.
+    `given_up` items were buried, rejected, or released after the last attempt.
     """
 
     fates: dict[Fate, int]
@@ -76,13 +73,7 @@ class WorkSummary(NamedTuple):
 
 
 class StopToken:
-    """Asks workers to end, or to pause; for other threads and signal handlers.
-
-    Attributes:
-        is_set: Whether to finish what runs and end.
-        is_paused: Whether to take nothing for now.
-        drains: Whether to end when there is nothing to take.
-    """
+    """Asks workers to end, or to pause; for other threads and signal handlers."""
 
     def __init__(self) -> None:
         self.is_set = self.is_paused = self.drains = False
@@ -90,7 +81,7 @@ class StopToken:
         self.sessions: set[WorkSession] = set()
 
     def set(self) -> None:
-        """Take no more items."""
+        """Finish what runs, and end."""
         self.is_set = True
         self._wake()
 
@@ -122,8 +113,7 @@ class StopToken:
 class StopConditions:
     """Counts what a worker does, and decides by its limits when it ends; see `WorkQueue.work`.
 
-    It is told of each exchange, by `reserve` before and `note` after. All times are on the clock of
-    the session.
+    It is told of each exchange, by `reserve` before and `note` after.
     """
 
     session: "WorkSession"

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
-from threading import Event, Lock, Thread
+from threading import Event, Lock, RLock, Thread
 from typing import Any
 
 from rwq_cli.core.errors import InvalidArgument, ServerError
@@ -65,21 +65,23 @@ class Worker:
         self._clock = self.session.clock
         self._handler, self._concurrency, self._batch = handler, concurrency, batch
         self._stop, self._on_event = stop or StopToken(), on_event
-        # The slots that are free, and those that rest, and until when. All others run.
+        # The slots that are free, and those that rest, and until when. All others are busy: each is
+        # given to jobs when they are taken, and free when they have ended.
         self._free = deque(range(concurrency))
         self._resting: deque[tuple[float, int]] = deque()
-        # What was taken, and is to be run by whoever has nothing to run.
-        self._taken: deque[tuple[int, list[Job]]] = deque()
+        # What whoever has nothing to run is to run next.
+        self._to_run: deque[tuple[int, list[Job]]] = deque()
         # The jobs that have ended since the last exchange.
         self._ends: deque[tuple[Job, JobEnd]] = deque()
-        # Held by the thread that leads; whether those in which jobs have ended are to wake it; and
-        # whether nobody is to lead any more.
+        # Held by the thread that leads; it may wait, and a job that ends then has to wake it.
         self._turn = Lock()
-        self._is_waiting = self._is_over = False
+        self._is_waiting = False
+        # Nobody is to lead any more.
+        self._is_over = False
         self._failure: BaseException | None = None
         # Whether the listener was told that the server does not answer; None before it has.
         self._is_out: bool | None = None
-        self._lock, self._event_lock = Lock(), Lock()
+        self._event_lock = RLock()
         self._has_ended = Event()
 
     def run(self) -> WorkSummary:
@@ -159,7 +161,7 @@ class Worker:
             self._ends.extend([(job, end) for job in jobs])
             # After that, because a worker with nothing to do ends.
             if rest_s := max(self._rest_s(job, end) for job in jobs):
-                self._resting.append((time.monotonic() + rest_s, slot))
+                self._resting.append((self._clock.monotonic() + rest_s, slot))
             else:
                 self._free.append(slot)
             if self._is_waiting:
@@ -195,18 +197,18 @@ class Worker:
     def _next(self) -> tuple[int, list[Job]] | None:
         """The jobs that a thread is to run next, and their slot; None once the worker ends."""
         with self._turn:
-            while not (self._taken or self._is_over):
+            while not (self._to_run or self._is_over):
                 self._lead()
-            return None if self._is_over else self._taken.popleft()
+            return None if self._is_over else self._to_run.popleft()
 
     def _lead(self) -> None:
-        while self._resting and self._resting[0][0] <= time.monotonic():
+        while self._resting and self._resting[0][0] <= self._clock.monotonic():
             self._free.append(self._resting.popleft()[1])
         is_paused = self._stop.is_paused
         take = 0
         if not (self._is_ending() or is_paused):
             take = self._conditions.reserve(len(self._free) * (self._batch or 1))
-        # Before the ends are taken, because what frees its slot has noted its end.
+        # In this order: a job that ends notes its end first, and then frees its slot.
         is_busy, ends = self._is_busy, taken_from(self._ends)
         if ends or take or self.session.unsettled:
             self._exchange(ends, take)
@@ -252,7 +254,7 @@ class Worker:
         slot = self._free.popleft()
         for job in jobs_held:
             job.has_started, job.slot = True, slot
-        self._taken.append((slot, jobs_held))
+        self._to_run.append((slot, jobs_held))
 
     @property
     def _is_busy(self) -> bool:
@@ -281,20 +283,27 @@ class Worker:
 
     def _wait_for_ends(self) -> None:
         """Wait until something has ended, a slot has rested, or the worker is woken."""
-        left_s = self._resting[0][0] - time.monotonic() if self._resting else _LOOK_S
+        until_s = self._resting[0][0] - self._clock.monotonic() if self._resting else _LOOK_S
         self._is_waiting = True
         # What has ended before does not wake it.
         if not self._ends:
-            self.session.waiter.pause(min(_LOOK_S, max(0.0, left_s)))
+            self.session.waiter.pause(min(_LOOK_S, max(0.0, until_s)))
         self._is_waiting = False
 
     def _wait_for_work(self) -> None:
         """Wait until there may be work, something has ended, or it is time to end."""
         self._is_waiting = True
         try:
-            wait_s = self._decide_wait_s()
-            if wait_s > 0:
-                self.session.wait_for_work(wait_s)
+            again_s = inf
+            if not (self._is_busy or self._ends or self.session.unsettled):
+                again_s = self._conditions.check()
+            if self._ends or self._is_ending() or self._stop.is_paused:
+                return
+            now_s = self._clock.monotonic()
+            if self._resting:
+                again_s = min(again_s, now_s + _REST_S / 10)
+            if again_s > now_s:
+                self.session.wait_for_work(min(_IDLE_S, again_s - now_s))
                 self._note_contact()
         except ServerError as error:
             self._note_error(error)
@@ -302,27 +311,16 @@ class Worker:
         finally:
             self._is_waiting = False
 
-    def _decide_wait_s(self) -> float:
-        """Decide how long to wait for work, seconds; 0 if it is time to look again, or to end."""
-        again_s = inf
-        if not (self._is_busy or self._ends or self.session.unsettled):
-            again_s = self._conditions.check()
-        if self._ends or self._is_ending() or self._stop.is_paused:
-            return 0.0
-        if self._resting:
-            again_s = min(again_s, self._clock.monotonic() + _REST_S / 10)
-        return min(_IDLE_S, again_s - self._clock.monotonic())
-
     def _note_contact(self) -> None:
         """Tell the listener when the server answers for the first time or again, and when it does
         not any more."""
         error, since_s = self.session.error, self.session.failing_since_s
-        with self._lock:
+        with self._event_lock:
             was_out, self._is_out = self._is_out, error is not None
-        if error is not None and not was_out:
-            self._tell(Outage(error, self._conditions.reconnect_s))
-        elif error is None and was_out is not False:
-            self._tell(Contact(self._clock.monotonic() - since_s if was_out else None))
+            if error is not None and not was_out:
+                self._tell(Outage(error, self._conditions.reconnect_s))
+            elif error is None and was_out is not False:
+                self._tell(Contact(self._clock.monotonic() - since_s if was_out else None))
 
     def _note_error(self, error: ServerError) -> None:
         """Tell the listener of a call that failed, or raise its error if that ends the worker."""

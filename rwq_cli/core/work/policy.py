@@ -29,11 +29,7 @@ class OnFail(StrEnum):
 
 
 class Done(NamedTuple):
-    """The job succeeded: complete its item.
-
-    Attributes:
-        result: The result to keep; None if there is none.
-    """
+    """The job succeeded: complete its item, and keep the result if there is one."""
 
     result: bytes | None = None
 
@@ -41,20 +37,17 @@ class Done(NamedTuple):
 class Failure(NamedTuple):
     """The attempt failed: retry it later, or after the last attempt do what the policy says.
 
-    Attributes:
-        reason: Why; what exceeds `REASON_BYTES_MAX` is cut off.
+    What exceeds `REASON_BYTES_MAX` bytes of the reason is cut off.
     """
 
     reason: bytes
 
 
 class PutBack(NamedTuple):
-    """The job was not tried: release its item without counting an attempt.
+    """The job was not tried: release its item, as the next or the last, and count no attempt.
 
-    Attributes:
-        front: Whether it is the next to be leased, instead of the last.
-        rest_s: How long its thread takes nothing afterwards, seconds: what the job lacked is
-            unlikely to be there at once.
+    Nothing is taken in its place for `rest_s` seconds: what the job lacked is unlikely to be there
+    at once.
     """
 
     front: bool = False
@@ -62,11 +55,7 @@ class PutBack(NamedTuple):
 
 
 class GiveUp(NamedTuple):
-    """Another attempt would fail, too: bury the item at once.
-
-    Attributes:
-        reason: Why; what exceeds `REASON_BYTES_MAX` is cut off.
-    """
+    """Another attempt would fail, too: bury the item at once, with a reason as of a `Failure`."""
 
     reason: bytes
 
