@@ -31,10 +31,10 @@ from rwq_cli.output.options import OutputFormat
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.views.working import EVENT_FIELDS, PLAN_FIELDS
 from rwq_cli.work.invocations import Input, Invocations, check_command
-from rwq_cli.work.notes import JobLog
+from rwq_cli.work.notes import JobLog, clean, count
 from rwq_cli.work.programs import allow_open_files, find_program
 from rwq_cli.work.running import RESULT_BYTES_MAX, Limits
-from rwq_cli.work.worker import Worker, clean, count
+from rwq_cli.work.worker import Worker
 
 # A command must not notify systemd in the name of its worker.
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")

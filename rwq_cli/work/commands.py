@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from threading import RLock, Thread
 
 from rwq_cli.core.work.job import Job
@@ -91,6 +92,7 @@ class Commands:
             while None in list(self._runs.values()) and time.monotonic() < give_up_s:
                 time.sleep(0.001)
             for run in self.runs:
+                run.left_s, run.due_s = run.due_s - time.monotonic(), inf
                 # SIGTSTP does not stop what has no terminal.
                 run.send(signal.SIGSTOP)
 

@@ -1,8 +1,8 @@
 """What a worker reports: any thread notes it, the main thread writes it."""
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from threading import Event as Flag
 from time import time
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.inspect.lookup import state
 from rwq_cli.core.model import State
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.policy import Failure, Fate, GiveUp
 from rwq_cli.environment import Environment, os_reason
@@ -212,3 +213,16 @@ class JobLog:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def clean(queues: Sequence[WorkQueue], notes: Notes) -> None:
+    """Do a light clean of each queue; one that fails is cleaned the next time."""
+    for queue in queues:
+        with suppress(ServerError):
+            if counts := Counter(action.action for action in queue.light_clean()):
+                text = ", ".join(f"{repair} {number:,}" for repair, number in counts.items())
+                notes.line(f"clean light: {text} ({escaped(queue.name)})", is_error=False)
+
+
+def count(queues: Sequence[WorkQueue], notes: Notes) -> None:
+    notes.progress.left = sum(queue.lengths().waiting for queue in queues)

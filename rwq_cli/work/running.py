@@ -163,6 +163,8 @@ class Run:
         self._kill_after_s, self.run_s = limits.kill_after_s, 0.0
         # When its time is over, or it is to be killed.
         self.due_s = self._began_s + (limits.max_time_s or inf)
+        # How much of that was left when it was stopped with the worker.
+        self.left_s = inf
         # Whether the worker ends it, and because its time was over.
         self.is_ending = self.has_timed_out = False
         self.code: int | None = None

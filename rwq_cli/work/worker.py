@@ -1,4 +1,4 @@
-"""A worker that runs commands: the loop in one thread, signals in one, and what the main one does.
+"""A worker that runs commands: the loop in its threads, signals in one, and what the main one does.
 
 The main thread alone writes what has happened. So nobody who reads slowly, and no terminal that is
 stopped, holds up the loop or a signal.
@@ -8,7 +8,7 @@ import os
 import select
 import signal
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
@@ -16,7 +16,6 @@ from functools import partial
 from threading import Event as Flag, RLock, Thread, Timer
 
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.control import (
     Contact,
     EndReason,
@@ -96,9 +95,8 @@ class Worker:
         self._run_of: dict[Job, Run] = {}
         self._ended = Flag()
         self._failure: BaseException | None = None
-        self._is_continued = self._has_left = False
-        # Since when it is stopped by Ctrl-Z, or about to be.
-        self._suspended_s: float | None = None
+        # By Ctrl-Z it is suspended, until SIGCONT.
+        self._is_suspended = self._is_continued = self._has_left = False
         # When it had nothing left to do but to wait for the server, None before; and for what.
         self._idle_s: float | None = None
         self._awaited: list[Job] = []
@@ -241,10 +239,10 @@ class Worker:
             self._stop.drain()
         elif number == signal.SIGTSTP:
             self._suspend()
-        elif self._suspended_s is not None:
+        elif self._is_suspended:
             for run in self._commands.runs:
-                run.due_s += time.monotonic() - self._suspended_s
-            self._suspended_s, self._is_continued = None, True
+                run.due_s = min(run.due_s, time.monotonic() + run.left_s)
+            self._is_suspended, self._is_continued = False, True
             self._notes.news.set()
 
     def _advance(self, stage: _Stage) -> None:
@@ -260,8 +258,9 @@ class Worker:
             if self._limits.grace_s is not None:
                 self._after(self._limits.grace_s, lambda: self._advance(_Stage.ENDING))
             them = "it" if running == 1 else "them"
-            text = f"waiting for {commands(running)} to end; Ctrl-C ends {them} and releases"
-            text = f"{text} the items"
+            text = (
+                f"waiting for {commands(running)} to end; Ctrl-C ends {them} and releases the items"
+            )
         elif stage is _Stage.ENDING:
             self._commands.end_all()
             if self._has_left:
@@ -287,7 +286,7 @@ class Worker:
             # It cannot be stopped from here.
             return
         self._notes.hide()
-        self._suspended_s = time.monotonic()
+        self._is_suspended = True
         self._commands.stop_all()
         # Its threads may still run for a moment when this returns.
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -305,7 +304,7 @@ class Worker:
     def _may_begin(self) -> bool:
         """Whether a command may begin: a signal that has arrived before it is followed first."""
         self._look()
-        return self._stage is _Stage.WORKING and self._suspended_s is None
+        return self._stage is _Stage.WORKING and not self._is_suspended
 
     def _run(self, jobs: Job | Sequence[Job]) -> JobEnd:
         return self._commands.run([jobs] if isinstance(jobs, Job) else jobs)
@@ -316,22 +315,23 @@ class Worker:
             self._events.extend(start_event(job, run) for job in run.jobs)
 
     def _note(self, event: WorkEvent) -> None:
-        if isinstance(event, Ended):
-            self._settle(event)
-        elif isinstance(event, Lost):
-            self._commands.lose(event.job)
-        elif isinstance(event, Contact):
-            self._supervision.ready(status(self._notes.progress))
-            if event.after_s is not None:
-                after = human.duration(event.after_s)
-                self._notes.line(f"the server is responding again after {after}")
-        elif isinstance(event, Outage):
-            message, how_long = escaped_text(event.error.message), human.duration(event.patience_s)
-            self._supervision.lost(message)
-            text = "commands keep running, and rwq will try to reconnect for"
-            self._notes.line(f"{message}; {text} {how_long}")
-        elif isinstance(event, Failed) and not isinstance(event.error, ServerError):
-            self._fail(event.error)
+        match event:
+            case Ended():
+                self._settle(event)
+            case Lost(job):
+                self._commands.lose(job)
+            case Contact(after_s):
+                self._supervision.ready(status(self._notes.progress))
+                if after_s is not None:
+                    after = human.duration(after_s)
+                    self._notes.line(f"the server is responding again after {after}")
+            case Outage(error, patience_s):
+                message = escaped_text(error.message)
+                self._supervision.lost(message)
+                text = "commands keep running, and rwq will try to reconnect for"
+                self._notes.line(f"{message}; {text} {human.duration(patience_s)}")
+            case Failed(error) if not isinstance(error, ServerError):
+                self._fail(error)
 
     def _settle(self, ended: Ended) -> None:
         event, is_failure = end_event(ended, self._run_of.pop(ended.job, None))
@@ -390,16 +390,3 @@ def _handled_signals(
             signal.signal(number, before[number])
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(writer)
-
-
-def clean(queues: Sequence[WorkQueue], notes: Notes) -> None:
-    """Do a light clean of each queue; one that fails is cleaned the next time."""
-    for queue in queues:
-        with suppress(ServerError):
-            if counts := Counter(action.action for action in queue.light_clean()):
-                text = ", ".join(f"{repair} {number:,}" for repair, number in counts.items())
-                notes.line(f"clean light: {text} ({escaped(queue.name)})", is_error=False)
-
-
-def count(queues: Sequence[WorkQueue], notes: Notes) -> None:
-    notes.progress.left = sum(queue.lengths().waiting for queue in queues)
