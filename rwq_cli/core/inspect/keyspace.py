@@ -122,9 +122,9 @@ class Survey:
         listed.clear()
         suspects.update(dict.fromkeys(unlisted))
         done: set[bytes] = set()
-        for page in self._queue.connection.scan_members("HSCAN", self._queue.keys.returns):
-            # HSCAN may return a field twice.
-            fresh = [item_id for item_id in page if item_id not in done]
+        for page in self._queue.connection.scan(("HSCAN", self._queue.keys.returns)):
+            # Fields and values in turn; some perhaps twice.
+            fresh = [item_id for item_id in page[::2] if item_id not in done]
             done.update(fresh)
             for facts in probe(self._queue, fresh):
                 if facts.has_stale_returns or facts.has_invalid_returns:

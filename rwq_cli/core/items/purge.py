@@ -200,8 +200,8 @@ def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:
     for name in ("delayed", "buried"):
         for page in ScheduledCursor(queue, name):
             list(prune(queue, name, page))
-    for fields in queue.connection.scan_members("HSCAN", keys.returns):
-        list(prune(queue, "returns", fields))
+    for page in queue.connection.scan(("HSCAN", keys.returns)):
+        list(prune(queue, "returns", page[::2]))
     entries = list(chain.from_iterable(ListCursor(queue, keys.cleaning)))
     listed = dict.fromkeys(entries)
     gone = [facts.item_id for facts in probe(queue, listed) if not facts.has_data]

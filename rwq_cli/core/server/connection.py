@@ -234,10 +234,9 @@ class Connection(Endpoint):
         return _Window(self, reads_only=reads_only).replies(requests)
 
     def scan(self, scan: Command, *options: Any) -> Iterator[list[bytes]]:
-        """Non-empty pages of what a SCAN finds, an HSCAN or ZSCAN; some of it twice.
+        """Non-empty pages of what a command finds, such as `("HSCAN", key)`; some of it twice.
 
-        A cursor means nothing to another server, or after a restart: then it begins again. `scan`
-        is the command up to the cursor, such as `("ZSCAN", key)`.
+        A cursor means nothing to another server, or after a restart: then it begins again.
         """
         patience = Patience(self)
         while True:
@@ -261,11 +260,6 @@ class Connection(Endpoint):
         options: list[object] = [] if pattern is None else ["MATCH", pattern]
         options += [] if kind is None else ["TYPE", kind]
         return self.scan(("SCAN",), *options)
-
-    def scan_members(self, command: str, key: bytes) -> Iterator[list[bytes]]:
-        """Pages of a sorted set (`ZSCAN`) or of a hash's fields (`HSCAN`); see `scan`."""
-        # A flat list of members and scores, or of fields and values.
-        return (page[::2] for page in self.scan((command, key)))
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
         cursor: Any = 0

@@ -121,37 +121,30 @@ NO_HANDSHAKE = "handshake operation timed out"
 _FULL = "max number of clients reached"
 
 
-class _Reply(NamedTuple):
-    """An error reply: its code or `ERR`, what follows, and the script's line if that is known."""
-
-    code: str
-    text: str
-    line: int | None = None
-
-
-def _split(text: str) -> _Reply:
+def _split(text: str) -> tuple[str, str]:
     first, _, rest = text.partition(" ")
-    return _Reply(first, rest) if first in _CODES else _Reply("ERR", text.removeprefix("ERR "))
+    return (first, rest) if first in _CODES else ("ERR", text.removeprefix("ERR "))
 
 
-def _parse(error: Exception) -> _Reply:
+def _parse(error: Exception) -> tuple[str, str, int | None]:
+    """The code of an error reply or `ERR`, what follows, and the script's line if it has one."""
     text = " ".join(str(error).split())
-    code = getattr(error, "status_code", None) or _CUT_CODES.get(type(error))
-    reply = _Reply(code, text.removeprefix(f"{code} ")) if code else _split(text)
-    if reply.code == "EXECABORT":
-        _, because, cause = text.partition(" because of: ")
-        return _split(cause) if because else reply
-    if old := _OLD_SCRIPT_ERROR.fullmatch(reply.text):
+    known = getattr(error, "status_code", None) or _CUT_CODES.get(type(error))
+    code, text = (known, text.removeprefix(f"{known} ")) if known else _split(text)
+    line = None
+    if code == "EXECABORT" and " because of: " in text:
+        code, text = _split(text.partition(" because of: ")[2])
+    elif old := _OLD_SCRIPT_ERROR.fullmatch(text):
+        code, text = _split(old[2])
         line = int(old[1]) if old[1].isdigit() else None
-        return _split(old[2])._replace(line=line)
-    if new := _SCRIPT_ERROR.fullmatch(reply.text):
-        return _Reply(reply.code, new[1], int(new[2]))
-    return reply
+    elif new := _SCRIPT_ERROR.fullmatch(text):
+        text, line = new[1], int(new[2])
+    return code, text, line
 
 
 def code_of(error: Exception) -> str:
     """The code of an error reply; `ERR` if it has none."""
-    return _parse(error).code
+    return _parse(error)[0]
 
 
 def translate(error: Exception, server: str, request: Command = ()) -> errors.ServerError:
