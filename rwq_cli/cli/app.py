@@ -58,7 +58,12 @@ SECTIONS: dict[str, dict[str, str]] = {
 SUMMARIES = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
 COMMANDS = tuple(SUMMARIES)
 # Those that are not in a module with their name.
-_MODULES = {**dict.fromkeys(("release", "bury", "kick", "touch"), "acting"), "rm": "complete"}
+_MODULES = {
+    **dict.fromkeys(("release", "bury", "kick", "touch"), "acting"),
+    "rm": "complete",
+    "leases": "ls",
+    "queues": "stats",
+}
 
 
 class Root(RwqGroup):

@@ -209,7 +209,7 @@ class Choice(NamedTuple):
         # options chose the items and they are many or the context is protected. It counts those of
         # which a dry run of `act` says that it would succeed, or all that exist if that is None.
         from rwq_cli.cli.confirm import MANY, confirm, is_confirmed
-        from rwq_cli.cli.open_queues import warn_if_missing, warn_of_reading
+        from rwq_cli.cli.connect import warn_if_missing, warn_of_reading
         from rwq_cli.core.inspect.listing import Chosen, choose
         from rwq_cli.core.state.probe import probe
         from rwq_cli.environment import has_terminal

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from rwq_cli.cli.open_queues import (
+from rwq_cli.cli.connect import (
     OpenQueues,
     note_idle_reset,
     warn_if_missing,

@@ -61,7 +61,9 @@ def add(
     unique: bool = option("--unique", "Skip the check for duplicates."),
     delay_s: Duration | None = option("--delay DUR", "Delay them; a JSON line's delay wins."),
     at: str | None = option(
-        "--at TIME", "Delay until 08:00, 2026-11-22T08:00 (Z, +01:00) or @UNIX.", _time
+        "--at TIME",
+        "Delay until 08:00, 2026-11-22T08:00 (Z, +01:00) or @UNIX, by the server's clock.",
+        _time,
     ),
     strict: bool = option("--strict", "Stop at the first bad record."),
     reconnect_s: Duration | None = option(

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
+from rwq_cli.cli.connect import OpenQueues, warn_if_missing
 from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption
 from rwq_cli.commands import Duration, InvalidArgument, Settings, command, option
 from rwq_cli.core.errors import ServerError, Unavailable, Unreachable

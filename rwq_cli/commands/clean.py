@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from rwq_cli.cli import options
 from rwq_cli.cli.command import provided
-from rwq_cli.cli.connect import summary_end
+from rwq_cli.cli.connect import OpenQueues, summary_end, warn_if_missing
 from rwq_cli.cli.interrupts import ending_on_terminate
-from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
 from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue

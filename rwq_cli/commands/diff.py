@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import open_queue, warn_missing
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
-from rwq_cli.cli.open_queues import warn_missing
 from rwq_cli.cli.options import offer_queues
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, escaped
 from rwq_cli.core.inspect.differences import Difference, differences

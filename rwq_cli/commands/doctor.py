@@ -6,8 +6,7 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
-from rwq_cli.cli.connect import command_lines, summary_end
-from rwq_cli.cli.open_queues import OpenQueues, warn_missing
+from rwq_cli.cli.connect import OpenQueues, command_lines, summary_end, warn_missing
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
 from rwq_cli.core.repair.doctor import Diagnosis, diagnose

@@ -5,8 +5,7 @@ from itertools import chain
 from typing import cast
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.connect import summary_end
-from rwq_cli.cli.open_queues import OpenQueues, warn_missing
+from rwq_cli.cli.connect import OpenQueues, summary_end, warn_missing
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped
 from rwq_cli.core.batches import Flush

@@ -1,8 +1,7 @@
 """`rwq purge`: remove a whole queue."""
 
 from rwq_cli.cli.confirm import confirm, is_confirmed
-from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.open_queues import warn_missing
+from rwq_cli.cli.connect import open_queue, warn_missing
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.commands import ExitStatus, Settings, command, escaped
 from rwq_cli.commands.undoing import Undo

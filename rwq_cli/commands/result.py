@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from math import inf
 
-from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.open_queues import warn_missing
+from rwq_cli.cli.connect import open_queue, warn_missing
 from rwq_cli.cli.options import Duration, offer_ids, parse_id
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.inspect.results import ResultStatus

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.open_queues import note_idle_reset, warn_if_missing
+from rwq_cli.cli.connect import command_lines, note_idle_reset, open_queue, warn_if_missing
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, offer_ids
 from rwq_cli.commands import Duration, ExitStatus, Settings, argument, command, escaped, option
 from rwq_cli.core.model import State

@@ -3,7 +3,7 @@
 from math import inf
 from typing import Any
 
-from rwq_cli.cli.open_queues import OpenQueues, warn_missing
+from rwq_cli.cli.connect import OpenQueues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption, offer_ids, parse_id
 from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.items.results import WaitResult, wait_for_all
@@ -44,7 +44,8 @@ def _sections(waited: WaitResult) -> list[Section]:
 def wait(
     settings: Settings,
     until_empty: bool = option(
-        "--until-empty", "Until nothing waits, is processed or delayed (the default)."
+        "--until-empty",
+        "Until nothing waits, is processed or delayed (the default); buried items do not count.",
     ),
     below: int | None = option("--below N", "Until fewer than N wait.", min=1),
     ids: list[bytes] | None = option(
