@@ -218,12 +218,9 @@ def raising_on_terminate(*, replaces: bool = False) -> AbstractContextManager[No
     `replaces` them, and so do those of other threads' signals, which the main one has.
     """
     numbers = (signal.SIGTERM, signal.SIGHUP) if current_thread() is main_thread() else ()
-    stay = (signal.SIG_IGN,)
-    handled = [
-        number
-        for number in numbers
-        if (now := signal.getsignal(number)) is signal.SIG_DFL or (replaces and now not in stay)
-    ]
+    before = {number: signal.getsignal(number) for number in numbers}
+    handled = [each for each, now in before.items() if replaces or now is signal.SIG_DFL]
+    handled = [each for each in handled if before[each] is not signal.SIG_IGN]
 
     def end(*_: object) -> NoReturn:
         for number in handled:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.patience import CancelToken
 
 _cancel_tokens: "list[CancelToken]" = []
-_was_terminated = False
+# True if SIGTERM has ended the command; see `ending_on_terminate`.
+was_terminated = False
 _is_redrawn = False
 _TIME_TO_END_S = 0.7
 _TIME_TO_LEAVE_A_CALLBACK_S = 0.01
@@ -78,11 +79,6 @@ def _interrupt_again(unraisable: Any) -> None:
     signal.setitimer(signal.ITIMER_REAL, _TIME_TO_LEAVE_A_CALLBACK_S)
 
 
-def was_terminated() -> bool:
-    """True if SIGTERM has ended the command; see `ending_on_terminate`."""
-    return _was_terminated
-
-
 @contextmanager
 def ending_on_terminate(
     *, is_redrawn: bool = False, within_s: float | None = None
@@ -94,8 +90,8 @@ def ending_on_terminate(
     # Most commands need no thread.
     from threading import Thread
 
-    global _was_terminated, _is_redrawn
-    _was_terminated, _is_redrawn = False, is_redrawn
+    global was_terminated, _is_redrawn
+    was_terminated, _is_redrawn = False, is_redrawn
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     before = signal.signal(signal.SIGTERM, _terminate)
@@ -114,8 +110,8 @@ def ending_on_terminate(
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    global _was_terminated
-    _was_terminated = True
+    global was_terminated
+    was_terminated = True
     _cancel_or_raise(number, frame)
 
 

@@ -4,12 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from rwq_cli.cli.connect import (
-    OpenQueues,
-    note_idle_reset,
-    warn_if_missing,
-    warn_of_reading,
-)
+from rwq_cli.cli.connect import OpenQueues, note_idle_reset, warn_if_missing, warn_of_reading
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.inspect.selection import Selection, Source

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from rwq_cli.cli.interrupts import was_terminated
+from rwq_cli.cli import interrupts
 from rwq_cli.cli.settings import Call
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.environment import Environment, os_reason
@@ -40,7 +40,7 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
     except (KeyboardInterrupt, Exception) as end:
         call.end_progress()
         if isinstance(end, KeyboardInterrupt):
-            if was_terminated():
+            if interrupts.was_terminated:
                 return ExitStatus.OK
             if environment.interrupted and call.manual.may_change(call.options):
                 environment.error(f"interrupted: {environment.interrupted}")

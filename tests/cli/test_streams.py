@@ -175,7 +175,7 @@ with interrupts.ending_on_terminate(within_s=3600):
         print("continued", flush=True)
         os.read(reads, 1)
     except KeyboardInterrupt:
-        print("interrupted", interrupts.was_terminated())
+        print("interrupted", interrupts.was_terminated)
 """
 
 
