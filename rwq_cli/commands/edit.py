@@ -15,7 +15,7 @@ from rwq_cli.core.errors import RwqError, WrongType
 from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.bulk import read_items
-from rwq_cli.core.items.set_data import Edit, edit_items
+from rwq_cli.core.items.restore import Edit, edit_items
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint

@@ -8,11 +8,11 @@ from rwq_cli.core.handle import Lazy, Queue, each_id, to_bytes
 from rwq_cli.core.model import Item, Outcome, Outcomes, State, Status
 
 if TYPE_CHECKING:
-    from rwq_cli.core.items import complete, move, purge, schedule, set_data
+    from rwq_cli.core.items import complete, move, purge, restore, schedule
     from rwq_cli.core.state import probe
 else:
     complete, move, purge = map(Lazy, ("items.complete", "items.move", "items.purge"))
-    schedule, set_data, probe = map(Lazy, ("items.schedule", "items.set_data", "state.probe"))
+    restore, schedule, probe = map(Lazy, ("items.restore", "items.schedule", "state.probe"))
 
 
 class ActingQueue(Queue):
@@ -184,7 +184,7 @@ class ActingQueue(Queue):
             (probe.ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)
             for item_id, before, after in edits
         )
-        return set_data.edit_items(self, read)
+        return restore.edit_items(self, read)
 
     def purge(self, *, grace_s: float = GRACE_S) -> int:
         """Remove all items that are in the queue now, and every key that belongs to no item.

@@ -273,7 +273,7 @@ class UndoRun:
         reader = self._reader
         numbers = {line.entry.item_id: line.number for line in reader.items()}
         restored = bytearray(max(numbers.values(), default=0) // 8 + 1)
-        both, file_id = (self._queue, reader.items, self._moved_to), reader.file_id
+        both, file_id = (self._queue, reader.items(), self._moved_to), reader.file_id
         moved = move_back(*both, file_id=file_id, dry_run=self._dry_run)
         for batch in self._counted(moved.batches):
             for item_id in batch.ids_with(*_RESTORED):

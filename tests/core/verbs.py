@@ -21,9 +21,8 @@ from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.items.move import move, move_back
 from rwq_cli.core.items.purge import PurgedResults, purge
-from rwq_cli.core.items.restore import Line, OnConflict, restore
+from rwq_cli.core.items.restore import Line, OnConflict, edit_items, restore
 from rwq_cli.core.items.schedule import bury, kick, promote, release, touch
-from rwq_cli.core.items.set_data import edit_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.state.expected import Expected
@@ -176,9 +175,8 @@ def _undo(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool, *, in_place: bo
 def _undo_move(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
     """As if the items, if their data is as it was, had come from another queue."""
     other = WorkQueue(queue.connection, b"other", clock=queue.clock)
-    told = move_back(
-        other, lambda: _as_they_were(ids), queue.name, file_id=_file_id(ids), dry_run=dry_run
-    )
+    lines, file_id = _as_they_were(ids), _file_id(ids)
+    told = move_back(other, lines, queue.name, file_id=file_id, dry_run=dry_run)
     return [(o.item_id, o.status) for o in told]
 
 

@@ -44,7 +44,7 @@ def _remove_and_restore(queue: WorkQueue) -> None:
 def _move_there_and_back(queue: WorkQueue) -> None:
     list(move_items(queue, IDS, b"other", None))
     items = [ItemSnapshot(i, b"data of " + i, State.WAITING, Place.MAIN) for i in IDS]
-    list(move_back(queue, lambda: lines_of(items), b"other"))
+    list(move_back(queue, lines_of(items), b"other"))
 
 
 ARRANGED: dict[str, Callable[[Foreign], object]] = {

@@ -173,22 +173,21 @@ class Seen(NamedTuple):
                 return 0, main[item_id][0]
             return (1, processing[item_id][0]) if item_id in processing else (2, 0)
 
+        def entries(item_id: bytes) -> Iterator[tuple[str, int, int]]:
+            for letter, length, found in lists:
+                yield from ((letter, length, place) for place in found.get(item_id, ()))
+
         def seen(item_id: bytes) -> str:
             # Counted from the right end, places would change with every call that removes entries.
-            return ",".join(
-                f"{letter}{max(0, length - 1 - place)}"
-                for letter, length, found in lists
-                for place in found.get(item_id, ())
-            )
+            return ",".join(f"{a}{max(0, length - 1 - at)}" for a, length, at in entries(item_id))
 
         def effort(item_id: bytes) -> int:
             nonlocal last
             result = 1
-            for _, length, found in lists:
-                for place in found.get(item_id, ()):
-                    # Adjacent entries are read together.
-                    result += min(place, length - place) // _SEEK_ENTRIES + (abs(place - last) > 1)
-                    last = place
+            for _, length, place in entries(item_id):
+                # Adjacent entries are read together.
+                result += min(place, length - place) // _SEEK_ENTRIES + (abs(place - last) > 1)
+                last = place
             return result
 
         ordered = ids if in_order else sorted(ids, key=turn)
@@ -332,11 +331,9 @@ def saving(
     is_past_middle = False
 
     def both(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        def size(each: tuple[Located, list[ItemSnapshot]]) -> int:
-            return sum(len(item.data) for item in each[1])
-
+        limits = {"items_max": GROUP_CALLS, "size_max": BATCH_BYTES}
         reads = read_snapshots(queue, calls, Skipped())
-        for group in in_batches(reads, items_max=GROUP_CALLS, size_max=BATCH_BYTES, size_of=size):
+        for group in in_batches(reads, **limits, size_of=lambda r: sum(len(i.data) for i in r[1])):
             saved: list[Located] = []
             items: list[ItemSnapshot] = []
             for call, read in group:

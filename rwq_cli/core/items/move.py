@@ -55,7 +55,7 @@ def move(
 
 def move_back(
     queue: Queue,
-    lines: Callable[[], Iterable[Line]],
+    lines: Iterable[Line],
     moved_to: bytes | Queue,
     *,
     file_id: bytes | None = None,
@@ -65,23 +65,22 @@ def move_back(
     """Move items back from the queue that they were moved to, by its name or handle.
 
     Items that are leased there, or now have other data, stay there. `lines` gives the items as they
-    were; it is called twice. Lines of the file with this SHA-256 are marked as by `restore`. The
+    were. Lines of the file with this SHA-256 are marked as by `restore`. The
     outcomes are those of `move`, or `ALREADY_THERE` for an item that is back, `IMPORTED_BEFORE` if
     an interrupted run has moved it back.
     """
     prints: dict[bytes, str] = {}
     numbers: dict[bytes, int] = {}
-    for number, item, _ in lines():
+    for number, item, _ in lines:
         assert isinstance(item, ItemSnapshot)
         prints[item.item_id] = fingerprint(item.data)
         if file_id is not None:
             numbers[item.item_id] = number
-    source, ids = queue.sibling(moved_to), (line.entry.item_id for line in lines())
     undoes = b"" if file_id is None else queue.keys.undo(file_id), numbers
-    known = queue, ids, Expected(fingerprints=prints), grace_s
+    known = queue, prints, Expected(fingerprints=prints), grace_s
 
     def batches() -> Iterator[OutcomeBatch]:
-        for batch in _moved(source, *known, undoes=undoes, dry_run=dry_run):
+        for batch in _moved(queue.sibling(moved_to), *known, undoes=undoes, dry_run=dry_run):
             found = batch.only(prints.keys())
             there = existing(queue, found.ids_with(Status.MISSING))
             # What an undo finishes, it has moved back.

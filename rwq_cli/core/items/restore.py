@@ -1,4 +1,5 @@
-"""Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`."""
+"""Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`; and
+replacing the data of items that is still what was read: `set_data.lua`."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from rwq_cli.core.batches import (
     FLUSH,
     Acknowledged,
     Flush,
+    acknowledged,
     in_batches,
 )
 from rwq_cli.core.handle import Queue
@@ -35,6 +37,12 @@ _REPLACE_ITEMS = 80 * RESTORE_ITEMS
 # the last of these is of an item that keeps its place.
 _NEVER, _OTHER, _IN_PLACE = "-", "other", "="
 _NOWHERE = Located(())
+# An item as it was read, and its new data.
+Edit = tuple[ItemSnapshot, bytes]
+# Each takes the server about three microseconds.
+EDIT_ITEMS = 1000
+# What is written to the journal at once.
+_GROUP_ITEMS = 8 * EDIT_ITEMS
 
 
 class OnConflict(StrEnum):
@@ -96,13 +104,13 @@ def restore(
         queue.connection.set_no_touch()
     marks = b"" if file_id is None else queue.keys.undo(file_id)
     replaces = on_conflict is OnConflict.REPLACE
-    acknowledged = Acknowledged()
+    tracked = Acknowledged()
     # In a dry run, by the kind and ID of what would be restored, a hash of an item's data.
     foreseen: dict[tuple[type, bytes], bytes] = {}
 
     def batches() -> Iterator[OutcomeBatch]:
         limits = (_REPLACE_ITEMS, BATCH_BYTES) if replaces else (RESTORE_ITEMS, SNAPSHOT_BYTES)
-        with acknowledged:
+        with tracked:
             for kind, group in groupby(_batches(lines, *limits), itemgetter(0)):
                 found = map(itemgetter(1), group)
                 if kind is Result:
@@ -111,7 +119,7 @@ def restore(
                 queue.progress.begin("restoring")
                 replaced = chain.from_iterable(map(replace, filter(None, found)))
                 for outcomes in replaced if replaces else run((each, _NOWHERE) for each in found):
-                    acknowledged.add(len(outcomes))
+                    tracked.add(len(outcomes))
                     queue.progress.advance(len(outcomes))
                     yield outcomes
 
@@ -131,7 +139,7 @@ def restore(
         calls = ((part, words(part, found)) if part else None for part, found in parts)
         for part, reply in queue.run_each("restore", calls, dry_run=dry_run):
             if reply is REFUSED:
-                acknowledged.skip(len(part))
+                tracked.skip(len(part))
             else:
                 yield outcomes_of(part, reply)
 
@@ -291,3 +299,41 @@ def _batches(
 def _item(entry: ItemSnapshot | Result) -> ItemSnapshot:
     assert isinstance(entry, ItemSnapshot)
     return entry
+
+
+def edit_items(
+    queue: Queue,
+    edits: Iterable[Edit | Flush],
+    journal: Journal | None = None,
+    *,
+    dry_run: bool = False,
+) -> Outcomes:
+    """Replace the data of items, each if it is still what was read; see `WorkQueue.edit_many`.
+    Place, lease, state, times and expiry stay; idle times are reset.
+
+    What is replaced is written to the journal first, some thousand items at a time or up to a
+    `FLUSH`, each with the SHA-256 of its new data, which `Line` takes.
+    """
+    kept = None if dry_run else journal
+
+    def calls(edits: Iterable[Edit]) -> Iterator[tuple[list[bytes], Sequence[object]]]:
+        for batch in in_batches(edits, items_max=EDIT_ITEMS):
+            words = (word for item, new in batch for word in (item.item_id, item.data, new))
+            yield [item.item_id for item, _ in batch], script_words("set_data", words)
+
+    def edited() -> Iterator[OutcomeBatch]:
+        if dry_run:
+            queue.connection.set_no_touch()
+        queue.check_one_slot()
+        queue.progress.begin("editing")
+        limits = {"items_max": _GROUP_ITEMS, "size_max": BATCH_BYTES}
+        for group in in_batches(edits, **limits, size_of=lambda e: len(e[0].data) + len(e[1])):
+            if same := [item.item_id for item, new in group if new == item.data]:
+                yield OutcomeBatch.all_of(same, Status.UNCHANGED)
+            changes = [(item, new) for item, new in group if new != item.data]
+            items = [item for item, _ in changes]
+            by = [sha256(new).hexdigest() for _, new in changes]
+            act = queue.act_each("set_data", calls(changes), dry_run=dry_run)
+            yield from recorded(queue, kept, items, act, Status.SET, replaced_by=by)
+
+    return Outcomes(acknowledged(queue.progress, edited()))

@@ -220,7 +220,7 @@ def test_only_untouched_items_are_moved_back(
     raw.lrem("other:queue", 0, "d")
 
     def back(*, dry_run: bool) -> dict[bytes, Status]:
-        lines = lambda: lines_of(journal.written)  # noqa: E731
+        lines = lines_of(journal.written)
         return {o.item_id: o.status for o in move_back(queue, lines, b"other", dry_run=dry_run)}
 
     for dry_run in (True, False):

@@ -8,8 +8,7 @@ import redis
 from rwq_cli.core import State, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.items.bulk import read_items
-from rwq_cli.core.items.restore import Line, OnConflict, restore
-from rwq_cli.core.items.set_data import edit_items
+from rwq_cli.core.items.restore import Line, OnConflict, edit_items, restore
 from rwq_cli.core.state.probe import ItemSnapshot, Skipped
 from tests.conftest import Foreign, Interleaved, contents
 from tests.item_cases import ITEM_CASES
