@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.acting import ActingQueue, LeasedItem
-from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, unix_ms
+from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S
 from rwq_cli.core.errors import LeaseLost, RwqError
 from rwq_cli.core.handle import Lazy
 from rwq_cli.core.model import Counts, Item, Outcomes, State, Status
@@ -69,8 +69,7 @@ class WorkQueue(ActingQueue):
             InvalidArgument: The ID is empty, or both a delay and a time are given.
             WrongType: The data key or a lease key of this ID has the wrong type.
         """
-        at_ms = None if at is None else unix_ms(at)
-        return adding.add(self, data, item_id, delay_s=delay_s, at_ms=at_ms)
+        return adding.add(self, data, item_id, delay_s=delay_s, at=at)
 
     def add_many(self, items: "Iterable[NewItem]", *, unique: bool = False) -> Outcomes:
         """Add a stream of items, in batches: `ADDED`, `DUPLICATE` or `WRONG_TYPE`, in order.

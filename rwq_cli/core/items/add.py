@@ -85,14 +85,13 @@ def add(
     item_id: bytes | str | None = None,
     *,
     delay_s: float | None = None,
-    at_ms: int | None = None,
+    at: "datetime | float | None" = None,
 ) -> bool:
-    """Add one item; see `WorkQueue.add`. The due time `at_ms` is in unix ms."""
-    if delay_s is not None and at_ms is not None:
+    """Add one item; see `WorkQueue.add`."""
+    if delay_s is not None and at is not None:
         raise InvalidArgument.both("a delay", "a time")
-    due = Due(at_ms, from_now=False) if at_ms is not None else None
-    if delay_s is not None:
-        due = Due.after(delay_s)
+    due = None if delay_s is None else Due.after(delay_s)
+    due = due if at is None else Due.at(at)
     new_id = uuid4().hex.encode() if item_id is None else to_bytes(item_id)
     (outcome,) = add_batches(queue, [NewItems([new_id], [to_bytes(data)], due and [due])])
     if outcome.status is Status.WRONG_TYPE:

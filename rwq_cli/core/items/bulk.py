@@ -91,12 +91,11 @@ def run(
     doing: str,
     expected: Expected = ANY,
     *,
-    items_max: int = BATCH_PLACES,
     in_order: bool = False,
     grace_s: float | None = None,
 ) -> Iterator[OutcomeBatch]:
-    """Act on a stream of IDs, of `items_max` in a call: one outcome for each distinct ID of a
-    block, in the given order if there are few.
+    """Act on a stream of IDs: one outcome for each distinct ID of a block, in the given order if
+    there are few.
 
     A block ends with a `FLUSH`, or after `BLOCK_IDS`: an ID that is repeated later may name a new
     item by then. With `in_order` all IDs are read at once, and acted on in their order. What takes
@@ -108,7 +107,7 @@ def run(
     blocks: Iterable[list[bytes]] = in_batches(ids, items_max=BLOCK_IDS)
     if in_order:
         blocks = [[item_id for item_id in ids if not isinstance(item_id, Flush)]]
-    each = partial(in_rounds, queue, act, doing=doing, items_max=items_max, in_order=in_order)
+    each = partial(in_rounds, queue, act, doing=doing, in_order=in_order)
 
     def in_two_looks(block: Sequence[bytes]) -> Iterator[OutcomeBatch]:
         twice = expected.looked_twice
@@ -135,14 +134,13 @@ def in_rounds(
     ids: Iterable[bytes],
     doing: str = "",
     *,
-    items_max: int = BATCH_PLACES,
     in_order: bool = False,
     is_first_look: bool = False,
     seen: "Seen | None" = None,
 ) -> Iterator[OutcomeBatch]:
     """Act on some IDs until each has an outcome."""
     left = dict.fromkeys(ids)
-    for calls in rounds(queue, left, doing, items_max=items_max, in_order=in_order, seen=seen):
+    for calls in rounds(queue, left, doing, in_order=in_order, seen=seen):
         for batch in act(calls, is_first_look):
             known = batch.without(Status.ELSEWHERE)
             for item_id in known.ids:
@@ -159,7 +157,7 @@ class Seen(NamedTuple):
     lengths: Sequence[int]
     since_ms: int
 
-    def calls(self, ids: Collection[bytes], items_max: int, *, in_order: bool) -> Iterator[Located]:
+    def calls(self, ids: Collection[bytes], *, in_order: bool) -> Iterator[Located]:
         """The calls for IDs, of which any other is in no list.
 
         Unless they are to stay in order, those in main come first, next to be leased first; then
@@ -191,7 +189,8 @@ class Seen(NamedTuple):
             return result
 
         ordered = ids if in_order else sorted(ids, key=turn)
-        for batch in in_batches(ordered, items_max=items_max, size_max=items_max, size_of=effort):
+        limits = {"items_max": BATCH_PLACES, "size_max": BATCH_PLACES}
+        for batch in in_batches(ordered, **limits, size_of=effort):
             yield Located(batch, "places", list(map(seen, batch)), self.since_ms)
 
 
@@ -200,7 +199,6 @@ def rounds(
     left: Mapping[bytes, object],
     doing: str = "",
     *,
-    items_max: int = BATCH_PLACES,
     in_order: bool = True,
     seen: Seen | None = None,
 ) -> Iterator[Iterator[Located]]:
@@ -214,7 +212,7 @@ def rounds(
         if number == _ROUNDS:
             # They have moved all the time, which hardly ever happens.
             yield (Located([item_id], scan_max=LONGEST_LIST) for item_id in ids)
-        elif number == 0 and seen is None and len(ids) <= min(BATCH_WRITES, items_max):
+        elif number == 0 and seen is None and len(ids) <= BATCH_WRITES:
             scan_max = SCAN_BUDGET_ENTRIES if len(ids) <= FEW_IDS else SCANNED_MAX
             yield iter([Located(ids, scan_max=scan_max)])
         else:
@@ -226,15 +224,13 @@ def rounds(
                 seen = Seen(places, queue.call_all([("LLEN", key) for key in lists]), since_ms)
                 if doing:
                     queue.progress.begin(doing, len(ids))
-            yield seen.calls(ids, items_max, in_order=in_order)
+            yield seen.calls(ids, in_order=in_order)
             seen = None
 
 
-def unlisted(
-    ids: Iterable[bytes], *, since_ms: int = 0, items_max: int = BATCH_PLACES
-) -> Iterator[Located]:
+def unlisted(ids: Iterable[bytes], *, since_ms: int = 0) -> Iterator[Located]:
     """Calls for IDs that are in no list, such as buried ones."""
-    for batch in in_batches(list(ids), items_max=items_max):
+    for batch in in_batches(list(ids), items_max=BATCH_PLACES):
         yield Located(batch, "places", [""] * len(batch), since_ms)
 
 

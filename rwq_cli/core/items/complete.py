@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, BATCH_WRITES, Flush
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Flush
 from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import ResultStatus
@@ -18,11 +18,8 @@ _STAYS = frozenset({State.WAITING, State.DELAYED, State.DUE, State.BURIED})
 
 
 class ResultOptions(NamedTuple):
-    """The result to keep for each item that a call completes, the same for all.
-
-    Its status is `REJECTED` for items that were given up. One that would be kept for less than 1 ms
-    is an `InvalidArgument`.
-    """
+    """The result to keep for each item that a call completes, the same for all: `REJECTED` for
+    items that were given up. To keep it for less than 1 ms is an `InvalidArgument`."""
 
     result: bytes | None = None
     status: ResultStatus = ResultStatus.COMPLETED
@@ -65,14 +62,13 @@ def complete(
     conditions of `expected` any more are `CHANGED`. With a journal, they are written to it first.
     """
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else owner
-    args = completing_args(result_options, owners)
-    both = expected, journal
-    act = by_script(queue, "complete", args, *both, dry_run=dry_run, as_saved=as_waiting)
-    items_max = BATCH_PLACES
+    how: dict[str, Any] = {"dry_run": dry_run, "as_saved": as_waiting}
     if result_options is not None:
-        items_max = BATCH_BYTES // max(1, len(result_options.result or b""))
-        items_max = max(1, min(BATCH_WRITES, items_max))
-    return Outcomes(run(queue, act, ids, "completing", items_max=items_max))
+        fit = BATCH_BYTES // max(1, len(result_options.result or b""))
+        how["items_max"] = max(1, min(BATCH_WRITES, fit))
+    args = completing_args(result_options, owners)
+    act = by_script(queue, "complete", args, expected, journal, **how)
+    return Outcomes(run(queue, act, ids, "completing"))
 
 
 def remove(

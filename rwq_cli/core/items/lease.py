@@ -36,9 +36,9 @@ class LeasedBatch:
     queue: Queue
     lease: Lease | None
     ids: Sequence[bytes]
-    # Their payloads, or empty strings if those were not requested.
+    # Empty strings if the payloads were not requested.
     data: Sequence[bytes]
-    # How often each was returned, or nothing if none was.
+    # Empty if none was ever returned.
     returns: Sequence[int | None]
     # How many entries of main the call examined; how many due ones it promoted, or -1 if there are
     # some that only `promote` can judge; and if it leased nothing, when the next one is due.
@@ -110,12 +110,10 @@ def lease_from(
 ) -> Leased:
     """Lease up to `count` items of the first queue that has any, waiting only for the first item.
 
-    Some of the items that are due are promoted first. Waiting pops nothing: each wait ends when a
-    queue has an item, when the next delayed item is due, or after a second. Then the atomic script
-    runs on one queue after the other. All leases have the holder of the first queue.
-
-    The queues are in order of preference; `shuffle` changes it before each attempt.
-    `before_waiting` is called once, if there is nothing to lease at first.
+    Some of the items that are due are promoted first. Waiting pops nothing: it ends when a queue
+    has an item, when the next delayed item is due, or after a second, and the atomic script runs
+    on one queue after the other. All leases have the holder of the first queue. `shuffle` changes
+    the order of preference before each attempt; `before_waiting` is called once.
     """
     distinct = distinct_queues(queues)
     first = distinct[0]
@@ -165,11 +163,8 @@ def _hint_at_lost_leases() -> AbstractContextManager[None]:
 
 
 def first_lease(queue: Queue, request: LeaseRequest, *done: bytes) -> Command:
-    """The first call of `lease_from_first` for one queue.
-
-    `done` may be the ID of an item and the holder of its lease: to be completed, if it is as most
-    are, which `has_finished` tells.
-    """
+    """The first call of `lease_from_first` for one queue. `done` may be the ID of an item and the
+    holder of its lease: to be completed, if it is as most are, which `has_finished` tells."""
     return queue.script("lease", *done, **request.first_args())
 
 

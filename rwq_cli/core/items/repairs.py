@@ -10,7 +10,7 @@ from getpass import getuser
 from itertools import chain, repeat
 from os import getpid
 from socket import gethostname
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES, ids_per_call, in_batches
@@ -51,8 +51,9 @@ def restore_guards(
 ) -> Iterator[OutcomeBatch]:
     """Put back the guards of delayed and buried items in no list that are missing under a name."""
     args = {"bury_after": _NEVER, "looked_ms": TIME_MS_MAX}
-    act = by_script(queue, "repair", args, Expected(_SCHEDULED), dry_run=dry_run)
-    for batch in act(unlisted(ids, since_ms=TIME_MS_MAX, items_max=BATCH_WRITES), False):
+    how: dict[str, Any] = {"items_max": BATCH_WRITES, "dry_run": dry_run}
+    act = by_script(queue, "repair", args, Expected(_SCHEDULED), **how)
+    for batch in act(unlisted(ids, since_ms=TIME_MS_MAX), False):
         yield OutcomeBatch.all_of(batch.ids_with(Status.GUARDED), Status.GUARDED)
 
 

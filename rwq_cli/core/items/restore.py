@@ -166,11 +166,12 @@ def restore(
                     moved.update(() if stays else (item.item_id,))
 
         def act(calls: Iterable[Located], _: bool) -> Iterator[OutcomeBatch]:
+            parts = (part for call in calls for part in call.parts(RESTORE_ITEMS))
             # Only what leaves its place is looked for.
-            return run((([by_id[i] for i in c.ids], c.only(moved)) for c in calls), replaceable)
+            return run((([by_id[i] for i in p.ids], p.only(moved)) for p in parts), replaceable)
 
         seen = None if moved else Seen(Places({}, {}), (0, 0), 0)
-        done = in_rounds(queue, act, by_id, items_max=RESTORE_ITEMS, in_order=True, seen=seen)
+        done = in_rounds(queue, act, by_id, in_order=True, seen=seen)
         return recorded(queue, kept, replaced, done, Status.REPLACED, replaced_by=replaced_by)
 
     def read(by_id: Mapping[bytes, Line]) -> Iterator[list[ItemSnapshot]]:

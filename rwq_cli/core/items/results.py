@@ -86,13 +86,13 @@ _GROWTH = 1.5
 class WaitResult(NamedTuple):
     """How a wait ended, and the lengths of the queue's structures then."""
 
-    # Whether the condition was met in time.
+    # In time.
     reached: bool
     counts: Counts
     # How many of the IDs still existed; None for another condition.
     remaining: int | None
     waited_s: float
-    # Whether the first poll met the condition already.
+    # By the first poll already.
     met_at_first: bool
 
 
@@ -122,7 +122,7 @@ def wait_for_all(
     polls_twice = not ids and below is None
     clock, pause_s = queues[0].clock, _FIRST_PAUSE_S
     started_s = clock.monotonic()
-    left: list[Sequence[bytes]] = [ids for _ in queues]
+    left: list[Sequence[bytes]] = [ids] * len(queues)
     met_at_first: list[bool] = []
     was_met = False
     with queues[0].connection.deadline(timeout_s):
