@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.errors import InvalidArgument, RwqError
 
 # What other systems write before text.
 MARK = b"\xef\xbb\xbf"
@@ -90,11 +90,10 @@ def foreign_encoding(text: bytes) -> str | None:
         if text.startswith(mark):
             return name
     for name, (width, at) in _SHAPES.items():
-        start = bytearray(text[: min(_SHAPE_BYTES, len(text) // width * width)])
-        is_long = len(start) >= _SHAPE_BYTES_MIN
-        characters = start[at::width]
-        del start[at::width]
-        if is_long and _TEXT_BYTES.issuperset(characters) and not any(start):
+        start = text[: min(_SHAPE_BYTES, len(text) // width * width)]
+        letters = start[at::width]
+        others_are_nul = len(letters) + start.count(0) == len(start) >= _SHAPE_BYTES_MIN
+        if others_are_nul and _TEXT_BYTES.issuperset(letters):
             return name
     return None
 
@@ -110,11 +109,9 @@ def how_to_convert(encoding: str) -> str:
     return f"iconv -f {encoding} -t UTF-8"
 
 
-def unmarked(text: bytes, name: str) -> bytes:
+def unmarked(text: bytes, name: str, kind: type[RwqError] = InvalidArgument) -> bytes:
     if (encoding := foreign_encoding(text)) is not None:
-        raise InvalidArgument(
-            f"{name} is {encoding}, not UTF-8", f"convert it: {how_to_convert(encoding)}"
-        )
+        raise kind(f"{name} is {encoding}, not UTF-8", f"convert it: {how_to_convert(encoding)}")
     return text.removeprefix(MARK)
 
 

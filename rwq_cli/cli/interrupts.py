@@ -81,7 +81,7 @@ def _interrupt_again(unraisable: Any) -> None:
 
 @contextmanager
 def ending_on_terminate(
-    *, is_redrawn: bool = False, within_s: float | None = None
+    *, is_redrawn: bool = False, within_s: float = _TIME_TO_END_S
 ) -> Iterator[None]:
     """In the block, SIGTERM ends the command as Ctrl-C does, but with the exit code 0."""
     # The process ends in this time, a second at most by default, even where Python handles no
@@ -97,8 +97,7 @@ def ending_on_terminate(
     before = signal.signal(signal.SIGTERM, _terminate)
     hook, sys.unraisablehook = sys.unraisablehook, _interrupt_again
     waker = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
-    time_s = _TIME_TO_END_S if within_s is None else within_s
-    Thread(target=_end_in_time, args=(reads, time_s), name="end", daemon=True).start()
+    Thread(target=_end_in_time, args=(reads, within_s), name="end", daemon=True).start()
     try:
         yield
     finally:

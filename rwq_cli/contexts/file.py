@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
-from rwq_cli.streams import foreign_encoding, how_to_convert
+from rwq_cli.streams import unmarked
 
 COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
 # A file of thousands of contexts is smaller.
@@ -137,11 +137,8 @@ def read_text(path: Path) -> tuple[str, int]:
         raise ContextError(f"cannot read {path}: {os_reason(error)}", "check its permissions")
     if len(raw) > _BYTES_MAX:
         raise ContextError(f"{path} is larger than 1 MiB", "is it a file of contexts?")
-    if (encoding := foreign_encoding(raw)) is not None:
-        hint = f"convert it: {how_to_convert(encoding)}"
-        raise ContextError(f"{path} is {encoding}, not UTF-8", hint)
     try:
-        return raw.decode("utf-8-sig"), status.st_mode
+        return unmarked(raw, str(path), ContextError).decode(), status.st_mode
     except UnicodeDecodeError:
         raise malformed(path, "it is not UTF-8")
 
