@@ -15,10 +15,8 @@ from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.core.server.urls import Address, full_url, mask_url, parse_address
 
-_SCHEMES = (
-    *("redis", "rediss", "unix"),
-    *("redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"),
-)
+_KINDS = ("", "+sentinel", "+cluster")
+_SCHEMES = ("unix", *(base + kind for base in ("redis", "rediss") for kind in _KINDS))
 _EXAMPLES = "use host:6379, redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
 _EXAMPLE = "use redis://user:password@host:6379/0, with % escapes in the password"
 _EXAMPLES_OF_HOSTS = "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2"
