@@ -47,11 +47,11 @@ def lengths_and_abandoned(queue: Queue, *, within_s: float = COUNT_S) -> Counts:
     if known.processing and not queue.is_in_one_slot:
         return known
     (taken,) = count_taken([queue], within_s=within_s) if known.processing else [Taken()]
+    if isinstance(taken, Taken):
+        return known._replace(abandoned=taken.abandoned, is_least=taken.is_least)
     if isinstance(taken, PermissionDenied):
         return known
-    if isinstance(taken, ServerError):
-        raise taken
-    return known._replace(abandoned=taken.abandoned, is_least=taken.is_least)
+    raise taken
 
 
 def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[Taken | ServerError]:

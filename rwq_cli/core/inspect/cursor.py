@@ -26,10 +26,9 @@ class _Cursor(Iterator[list[bytes]]):
         self, queue: Queue, page_size: int = WALK_ENTRIES, page_max: int = WALK_ENTRIES
     ) -> None:
         self._queue = queue
-        self.page_size = page_size
+        self.page_size, self._page_max = page_size, max(page_size, page_max)
         # The place of the last page's first entry in a list.
         self.offset = 0
-        self._page_max = max(page_size, page_max)
         self._is_at_end = False
         self._first: list[Any] | None = None
 
@@ -50,15 +49,13 @@ class ListCursor(_Cursor):
     """Pages of a list, in order from one of its ends.
 
     It neither skips nor repeats an entry that stays, because every page is read together with the
-    last entries of the pages before it, the anchors. If nothing moved, they are where they were. If
-    entries were pushed or removed before them, they have moved, and reading continues right after
-    their new place. The cursor looks for them in the page, then by LPOS in the whole list. The
-    place is lost only if all of the last thousand anchors have left the list. Read from the right,
-    they were leased, and so was everything before them: reading continues at the right end. Read
-    from the left, all older entries left before them: reading ends.
+    last entries of the pages before it, the anchors. If they have moved, reading continues right
+    after their new place. The place is lost only if all of the last thousand anchors have left the
+    list. Read from the right, where IDs are popped, everything before them was leased, too: reading
+    continues at the right end. Read from the left, all older entries left before them: reading
+    ends.
 
-    IDs are pushed at the left and popped at the right end. The first page comes after `start`
-    entries; places are counted from the end where reading began.
+    The first page comes after `start` entries; places are counted from the end where reading began.
     """
 
     def __init__(
@@ -122,20 +119,16 @@ class ListCursor(_Cursor):
 def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> int | None:
     """The index in the window after the run of anchors, or None. No command inserts between two
     entries of a list, so what is left of them is one run; others were pushed again."""
-    wanted = set(anchors)
-    best: tuple[int, int] | None = None
-    end = None
-    run = 0
+    wanted, run = set(anchors), 0
+    # The length of each run, and the index after it.
+    runs: list[tuple[int, int]] = []
     for index, entry in enumerate((*window, None)):
-        if entry in wanted:
-            run += 1
-        elif run:
-            # The longest run; of equally long ones, the nearest to the expected index.
-            rank = (run, -abs(index - expected))
-            if best is None or rank > best:
-                best, end = rank, index
-            run = 0
-    return end
+        if run and entry not in wanted:
+            runs.append((run, index))
+        run = run + 1 if entry in wanted else 0
+    # The longest run; of equally long ones, the nearest to the expected index.
+    best = max(runs, key=lambda each: (each[0], -abs(each[1] - expected)), default=None)
+    return best and best[1]
 
 
 class ScheduledCursor(_Cursor):

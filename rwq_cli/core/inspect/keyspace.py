@@ -9,7 +9,7 @@ from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of, read_first_pages
-from rwq_cli.core.inspect.lookup import facts_of
+from rwq_cli.core.inspect.lookup import facts_of, types_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.keys import (
     PER_ID_INFIXES,
@@ -47,9 +47,7 @@ def nested_names(queue: Queue, keys: Iterable[bytes]) -> tuple[bytes, ...]:
     """The names of other queues, which rwq did not create (see `QueueKeys.check_new`), that have a
     structure among these keys of items, leases, results. Its type tells it from the data of an item
     whose ID ends alike."""
-    suspects = [key for key in keys if key.endswith(PER_QUEUE_SUFFIXES)]
-    types = queue.call_all([("TYPE", key) for key in suspects])
-    return _owners(dict(zip(suspects, map(bytes.decode, types), strict=True)))
+    return _owners(types_of(queue, (key for key in keys if key.endswith(PER_QUEUE_SUFFIXES))))
 
 
 def _owners(types: Mapping[bytes, str]) -> tuple[bytes, ...]:
@@ -108,9 +106,8 @@ class Survey:
         """The facts about every ID that may be broken.
 
         The walk reads the lists and sorted sets, then once the keys. Then it looks up each ID that
-        was listed twice, or not at all, or without data. Only this lookup decides. It comes after
-        the keys were read, so an item that is added, leased or completed during the walk is found
-        in its new place. The second look of a clean covers the rest.
+        was listed twice, or not at all, or without data, which is found in its new place if it was
+        added, leased or completed during the walk. The second look of a clean covers the rest.
 
         All listed IDs are kept until their data keys are found: about 115 bytes for an ID of 32
         bytes. Hashes would take less, but a collision could hide an orphan or a ghost.
@@ -148,14 +145,11 @@ class Survey:
             known = {"in_processing": source is processing, "digests": source is processing}
             for page in source:
                 self._pulse()
-                if not listed.isdisjoint(page):
-                    suspects.update((item_id, None) for item_id in page if item_id in listed)
-                listed.update(page)
-                if len(set(page)) < len(page):
-                    repeated = (item_id for item_id, n in Counter(page).items() if n > 1)
-                    suspects.update(dict.fromkeys(repeated))
+                entries = Counter(page)
+                suspects.update((i, None) for i, n in entries.items() if n > 1 or i in listed)
+                listed.update(entries)
                 if self._on_listed is not None and source is not main:
-                    fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in looked_at]
+                    fresh = [item_id for item_id in entries if item_id not in looked_at]
                     looked_at.update(fresh)
                     for facts in probe(queue, fresh, **known):
                         self._on_listed(facts)

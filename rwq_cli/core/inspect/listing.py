@@ -65,16 +65,16 @@ def items(
     _begin(queue, source, wanted)
     detail = detail_of(queue, data=data, bare=bare)
     # What selects is read in any case.
-    read = Detail.DATA if selection.needs_data else detail
-    if selection.needs_details and read is Detail.BARE:
-        read = Detail.IDLE_TIME
+    read: Detail = "data" if selection.needs_data else detail
+    if selection.needs_details and read == "bare":
+        read = "nothing"
 
     def chosen() -> Iterator[Item]:
         for page in _walk(queue, source, selection.id_glob, page_size, tail=tail, skip=skip):
             found = (item_from(queue.name, facts, at) for _, _, at, facts in page if facts)
             detailed = with_details(queue, list(filter(selection.accepts_facts, found)), read)
             for item in filter(selection.accepts_details, detailed):
-                yield item if read is detail else item._replace(data=None)
+                yield item if read == detail else item._replace(data=None)
 
     yield from islice(chosen(), offset - skip, wanted)
 
@@ -227,9 +227,8 @@ def choose(
     All are chosen before a verb acts, so that its changes cannot make the listing miss an item or
     list it twice. Their IDs are kept in memory: about 110 MB for a million.
 
-    An item that looks abandoned, orphaned, unlisted, duplicated or like a ghost may be healthy,
-    between two commands of its worker. It is chosen only if it is still the same item in the same
-    state a grace period later (`look_twice`), so there may be fewer than `limit`.
+    An item that may be in transit is chosen only if it is still the same item in the same state a
+    grace period later (`look_twice`), so there may be fewer than `limit`.
     """
     queue.connection.set_no_touch()
     states = ITEMS if selection.states is None else selection.states

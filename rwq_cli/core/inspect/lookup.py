@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from enum import Enum
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS, FEW_IDS, SCAN_BUDGET_ENTRIES
 from rwq_cli.core.errors import PermissionDenied, WrongType
@@ -149,7 +148,7 @@ def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
     for at, (facts, *places) in enumerate(found):
         if facts.wrong_types:
             # The scripts only say of a lease that it is not a string.
-            types = _types(queue, facts.wrong_types)
+            types = types_of(queue, facts.wrong_types)
             found[at] = ItemReport(facts._replace(wrong_types=types), *places)
     return found
 
@@ -207,23 +206,18 @@ def describe(
 def wrong_structures(queue: Queue) -> dict[bytes, str]:
     """The queue's lists, sorted sets and hash that have a wrong type, with their types."""
     structures = queue.keys.structures
-    types = _types(queue, structures)
+    types = types_of(queue, structures)
     return {key: kind for key, kind in types.items() if kind not in ("none", structures[key])}
 
 
-def _types(queue: Queue, keys: Iterable[bytes]) -> dict[bytes, str]:
+def types_of(queue: Queue, keys: Iterable[bytes]) -> dict[bytes, str]:
     wanted = list(keys)
     types = queue.call_all([("TYPE", key) for key in wanted])
-    return {key: kind.decode() for key, kind in zip(wanted, types, strict=True)}
+    return dict(zip(wanted, map(bytes.decode, types), strict=True))
 
 
-class Detail(Enum):
-    """How much a listing reads of an item, in addition to its facts."""
-
-    BARE = "bare"
-    IDLE_TIME = "nothing"
-    PREVIEW = "preview"
-    DATA = "data"
+# What a listing reads of an item, in addition to its facts: all but "bare" include its idle time.
+Detail = Literal["bare", "nothing", "preview", "data"]
 
 
 def detail_of(
@@ -232,8 +226,8 @@ def detail_of(
     """How much to read: sizes and previews if asked for, or if that does not reset idle times."""
     has_no_touch = queue.connection.set_no_touch()
     if data or bare:
-        return Detail.DATA if data else Detail.BARE
-    return Detail.PREVIEW if sizes or has_no_touch else Detail.IDLE_TIME
+        return "data" if data else "bare"
+    return "preview" if sizes or has_no_touch else "nothing"
 
 
 def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
@@ -254,12 +248,12 @@ def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
 def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterator[Item]:
     """Add idle times, which are read first, as reading data may reset them; sizes and data."""
     left = iter(items)
-    if detail is not Detail.BARE:
+    if detail != "bare":
         ids = [item.item_id for item in items]
         args = {"preview_bytes": PREVIEW_BYTES, "bytes_max": SNAPSHOT_BYTES}
         # A structure of the wrong type keeps them from being read.
         with suppress(WrongType):
-            for read, reply in read_parts(queue, "details", ids, 3, what=detail.value, **args):
+            for read, reply in read_parts(queue, "details", ids, 3, what=detail, **args):
                 for at, item in enumerate(islice(left, len(read))):
                     # None is what was not read.
                     idle_s, size, data = reply[3 * at : 3 * at + 3]
@@ -269,6 +263,6 @@ def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterato
                         idle_s=idle_s,
                         payload_bytes=size if has_data else None,
                         preview=data[:PREVIEW_BYTES] if has_data and data is not None else None,
-                        data=data if detail is Detail.DATA else None,
+                        data=data if detail == "data" else None,
                     )
     yield from left

@@ -77,8 +77,8 @@ def all_results(queue: Queue) -> Iterator[list[Result]]:
     key twice, so each ID is kept until the end."""
     done: set[bytes] = set()
     for page in queue.connection.scan_keys(pattern_of(queue.keys.result_prefix)):
-        prefix = len(queue.keys.result_prefix)
-        fresh = [key[prefix:] for key in dict.fromkeys(page) if key[prefix:] not in done]
+        ids = (key.removeprefix(queue.keys.result_prefix) for key in dict.fromkeys(page))
+        fresh = [item_id for item_id in ids if item_id not in done]
         done.update(fresh)
         for batch in read_result_keys(queue, fresh, data=True):
             if whole := [found.result for found in batch if found.result]:

@@ -33,13 +33,8 @@ class ServerStatus(NamedTuple):
 
 def server_status(connection: "Connection") -> ServerStatus:
     """Read the status of a server."""
-    *sections, saves = connection.call_all(
-        [
-            *(("INFO", section) for section in ("server", "memory", "persistence")),
-            ("CONFIG", "GET", "save"),
-        ],
-        return_errors=True,
-    )
+    asked = [("INFO", section) for section in ("server", "memory", "persistence")]
+    *sections, saves = connection.call_all([*asked, ("CONFIG", "GET", "save")], return_errors=True)
     info: dict[str, Any] = {}
     for section in sections:
         info.update(section if isinstance(section, dict) else {})
@@ -49,8 +44,8 @@ def server_status(connection: "Connection") -> ServerStatus:
     appends = info.get("aof_enabled")
     is_unknown = appends is None or (rules is None and not appends)
     version = None
-    for name, key in (("Redis", "redis_version"), ("Valkey", "valkey_version")):
-        version = f"{name} {info[key]}" if key in info else version
+    for name in ("Redis", "Valkey"):
+        version = f"{name} {info[key]}" if (key := f"{name.lower()}_version") in info else version
     return ServerStatus(
         info.get("maxmemory"),
         info.get("maxmemory_policy"),
@@ -69,18 +64,13 @@ _CLEAN = ("ops/clean_lock", "ops/push_scheduled", "ops/prune", "ops/repair")
 _VERBS = {
     "ls": ("read",),
     "result": ("ops/results",),
-    "add": ("ops/add",),
-    "add --id": ("ops/add",),
-    "add --unique": ("ops/add",),
-    "add --delay": ("ops/add",),
+    **dict.fromkeys(("add", "add --id", "add --unique", "add --delay"), ("ops/add",)),
     "lease": ("ops/lease", "promote", "ops/push_scheduled"),
     "lease --id": ("ops/lease_by_id",),
     "complete": ("ops/complete",),
     "complete --result": ("ops/complete", "results"),
     "touch": ("ops/touch",),
-    "release": ("ops/put",),
-    "release --delay": ("ops/put",),
-    "bury": ("ops/put",),
+    **dict.fromkeys(("release", "release --delay", "bury"), ("ops/put",)),
     "kick": ("ops/push_scheduled",),
     "edit": ("ops/set_data",),
     "rm": ("ops/complete",),
@@ -90,8 +80,7 @@ _VERBS = {
     "undo": ("ops/restore", "ops/restore_results", "ops/set_data", "ops/move"),
     "import": ("ops/restore", "ops/restore_results"),
     "work": ("ops/lease", "promote", "ops/push_scheduled", "ops/touch", "ops/complete", "ops/put"),
-    "clean light": _CLEAN,
-    "clean deep": _CLEAN,
+    **dict.fromkeys(("clean light", "clean deep"), _CLEAN),
     "doctor --fix": (*_CLEAN, "ops/delete_stray_leases"),
 }
 
@@ -159,10 +148,10 @@ def _denied(queue: Queue) -> dict[str, str] | None:
         return dict.fromkeys(_VERBS, error.message)
     if reply is None:
         return None
+    words = [word.decode("utf-8", "backslashreplace") for word in reply]
     reasons = {
-        group.decode(): command.decode()
-        + (f" on {key.decode('utf-8', 'backslashreplace')}" if key else "")
-        for group, command, key in zip(reply[::3], reply[1::3], reply[2::3], strict=True)
+        group: f"{command} on {key}" if key else command
+        for group, command, key in zip(words[::3], words[1::3], words[2::3], strict=True)
     }
     return {
         verb: next(reasons[group] for group in groups if group in reasons)

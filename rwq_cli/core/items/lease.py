@@ -12,7 +12,7 @@ from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_doubt
 from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.handle import Queue, distinct_queues, to_bytes
 from rwq_cli.core.inspect.cursor import lengths_of
-from rwq_cli.core.inspect.lookup import Detail, with_details
+from rwq_cli.core.inspect.lookup import with_details
 from rwq_cli.core.items.bulk import read_items, rounds
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import script_words
@@ -288,7 +288,7 @@ def lease_ids(
             item = item._replace(lease=parse_lease(holder, left_ms))
         elif dry_run:
             item = item._replace(position=position if position >= 0 else None)
-            (item,) = with_details(queue, [item], Detail.DATA)
+            (item,) = with_details(queue, [item], "data")
         else:
             (item,) = LeasedBatch(queue, lease, [item_id], [payload], [returns])
         yield item, bool(is_leased)

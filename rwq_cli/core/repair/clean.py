@@ -1,10 +1,10 @@
 """Light and deep cleans, and the fixes that they share with the doctor: a look, a grace period,
 then scripts that check the facts again as they act.
 
-An upstream worker has a moment between its pop and its lease, and a producer one between its data
-and its push, in which a healthy item looks abandoned or orphaned. One look cannot tell. So a clean
-notes what looks broken, waits, and then runs scripts that check the facts once more. What was
-pushed in the meantime is left to the worker that popped it: see `FirstLook`.
+Between the pop and the lease of an upstream worker, and between the data and the push of a
+producer, a healthy item looks abandoned or orphaned. So a clean notes what looks broken, waits, and
+then runs scripts that check the facts once more. What was pushed in the meantime is left to the
+worker that popped it: see `FirstLook`.
 
 Due items are promoted first. That needs no second look: no worker or producer leaves a healthy item
 in the state `due`.
@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import count
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES, Acknowledged, in_batches
@@ -148,8 +149,9 @@ class Fixer(NamedTuple):
         elif where:
             if where == "cleaning":
                 # The script does not look up items in the lists.
-                again = facts_of(queue, ids)
-                ids = [facts.item_id for facts in again if facts.is_stale_in_cleaning]
+                ids = [
+                    facts.item_id for facts in facts_of(queue, ids) if facts.is_stale_in_cleaning
+                ]
             yield from _pruned(prune(queue, where, ids, dry_run=dry_run), state)
 
 
@@ -225,13 +227,11 @@ def _light_look(queue: Queue, lock: CleanLock) -> Look:
     batches = (batch for page in lock.kept(processing) for batch in in_batches(page))
     known = {"in_main": 0, "in_processing": 1, "digests_too": True}
     for batch, (codes, digests) in queue.read_each("states", batches, **known):
-        at = 0
-        for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
-            if code in _BROKEN:
-                look.suspects[item_id] = _BROKEN[code]
-                if code == State.ABANDONED.code:
-                    look.first.digests[item_id] = digests[at : at + DIGEST_DIGITS]
-                    at += DIGEST_DIGITS
+        found = list(zip(batch, codes.decode("ascii"), strict=True))
+        look.suspects.update((i, _BROKEN[code]) for i, code in found if code in _BROKEN)
+        abandoned = (item_id for item_id, code in found if code == State.ABANDONED.code)
+        for item_id, at in zip(abandoned, count(0, DIGEST_DIGITS), strict=False):
+            look.first.digests[item_id] = digests[at : at + DIGEST_DIGITS]
     look.has_due = next(delayed, None) is not None and delayed.scores[0] <= look.first.at_ms
     look.samples = 1 + 2 * len(look.suspects) // BATCH_ITEMS if counted else 0
     return look

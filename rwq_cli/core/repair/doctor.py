@@ -1,9 +1,7 @@
 """The doctor: finds the problems of a queue, and fixes those that need no decision.
 
-A finding about the state of an ID must be seen by two looks, a grace period apart: an item between
-two commands of its worker looks broken only once. Findings about the server, the name and the keys
-of others need one look. The fixes are those of the cleans, and a few more scripts. Each checks
-again as it acts, so that concurrent doctors and cleaners fix an ID only once.
+A finding about the state of an ID must be seen by two looks, as in a clean. Findings about the
+server, the name and the keys of others need one. The fixes are those of the cleans and a few more.
 """
 
 from collections import defaultdict
@@ -77,11 +75,11 @@ def diagnose(
         return Diagnosis(queue.name, tuple(chosen), items, dry_run)
 
     status, wrong = server_status(queue.connection), list(wrong_structures(queue))
-    policy, has_tag = (status.eviction or "").encode(), hash_tag(queue.name) is not None
+    policy = (status.eviction or "noeviction").encode()
     findings = [
-        _about_keys(Code.EVICTING_SERVER, [policy] * (policy not in (b"", b"noeviction"))),
+        _about_keys(Code.EVICTING_SERVER, [policy] * (policy != b"noeviction")),
         _about_keys(Code.NO_PERSISTENCE, [], int(status.persists is False)),
-        _about_keys(Code.NO_HASH_TAG, [queue.name] * (not has_tag)),
+        _about_keys(Code.NO_HASH_TAG, [queue.name] * (hash_tag(queue.name) is None)),
         _about_keys(Code.WRONG_TYPE, wrong),
     ]
     # If one of the queue's own keys has the wrong type, the queue cannot be read.

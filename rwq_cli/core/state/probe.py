@@ -205,10 +205,8 @@ def read_snapshots(
     too much data for one reply, the rest comes apart.
     """
 
-    def asked(call: Located) -> dict[str, Any]:
-        return {"bytes_max": SNAPSHOT_BYTES, **call.args()}
-
-    each = ((c, script_words("snapshot", c.ids, **asked(c))) for c in calls if c.ids)
+    most: dict[str, Any] = {"bytes_max": SNAPSHOT_BYTES}
+    each = ((c, script_words("snapshot", c.ids, **most, **c.args())) for c in calls if c.ids)
     for call, reply in queue.run_each("snapshot", each, reads_only=True):
         while reply is not REFUSED:
             count = len(reply) // _FIELDS
@@ -216,7 +214,7 @@ def read_snapshots(
             call = call.part(count)
             if not call.ids:
                 break
-            reply = queue.run("snapshot", *call.ids, **asked(call))
+            reply = queue.run("snapshot", *call.ids, **most, **call.args())
 
 
 def _snapshots(

@@ -65,12 +65,8 @@ end
 
 -- The value of the guard of this kind, under the new name or else the old; nil if there is none.
 local function guard_of(facts, kind)
-  for _, value in ipairs({ facts.new or false, facts.old or false }) do
-    if guard_kind(value) == kind then
-      return value
-    end
-  end
-  return nil
+  local new, old = facts.new or false, facts.old or false
+  return guard_kind(new) == kind and new or guard_kind(old) == kind and old or nil
 end
 
 -- The holder of the effective lease if it is not a guard ('' if it cannot be read), or false.
@@ -82,15 +78,12 @@ end
 -- The same of a session that is not `own`, under the other name if need be.
 local function other_session_of(facts, own)
   local session = session_of(facts)
-  if session ~= own then
-    return session
-  end
-  for _, value in ipairs({ facts.new or false, facts.old or false }) do
+  for _, value in ipairs(session == own and { facts.new or false, facts.old or false } or {}) do
     if value ~= own and lease_rank(value) >= 2 then
       return value ~= true and value or ''
     end
   end
-  return false
+  return session ~= own and session
 end
 
 -- Whether guards under both names prove that the ID is delayed or buried: see `Facts.is_guarded`. The caller checks

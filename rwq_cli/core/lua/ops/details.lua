@@ -19,17 +19,13 @@ for i, id in ipairs(ids) do
   end
   -- Before the data are read, which may reset it.
   local key = item_prefix .. id
-  local idle, size, data = reading('OBJECT', 'IDLETIME', key), false, false
-  if what == 'data' then
-    data = reading('GET', key)
-    size = data and #data
-  elseif what ~= 'nothing' then
-    size = reading('STRLEN', key)
-    if what == 'preview' then
-      data = reading('GETRANGE', key, 0, preview_bytes - 1)
-    elseif size and (size > 0 or has_data(id)) then
-      data = fingerprint(id)
-    end
+  local idle = reading('OBJECT', 'IDLETIME', key)
+  local data = what == 'data' and reading('GET', key)
+  local size = data and #data or (what == 'preview' or what == 'fingerprint') and reading('STRLEN', key)
+  if what == 'preview' then
+    data = reading('GETRANGE', key, 0, preview_bytes - 1)
+  elseif what == 'fingerprint' and size and (size > 0 or has_data(id)) then
+    data = fingerprint(id)
   end
   bytes = bytes + (what == 'preview' and data and #data or size or 0)
   reply[3 * i - 2], reply[3 * i - 1], reply[3 * i] = idle, size, data

@@ -17,13 +17,12 @@ if not found.main then
   return {}
 end
 local session, state = session_of(found), found.data == 'none' and 'gone' or state_of(found, clock_ms())
-if state == 'gone' or state == 'wrong-type' then
-  return { 0, state, -1, '', -2, '', '' }
-elseif session and (found.processing > 0 or found.main == 0) then
+local is_there = state ~= 'gone' and state ~= 'wrong-type'
+if is_there and session and (found.processing > 0 or found.main == 0) then
   -- Even if it is also delayed or duplicated.
   state = leased_or_held(found, found.processing > 0 and 'leased' or 'unlisted')
   return { 0, state, -1, session, effective_left_ms(found), '', '' }
-elseif state == 'abandoned' or state == 'orphaned' or is_copy(found) then
+elseif not is_there or state == 'abandoned' or state == 'orphaned' or is_copy(found) then
   return { 0, state, -1, '', -2, '', '' }
 end
 local position = found.main > 0 and redis.call('LLEN', main) - 1 - last_entries(main)[id] or -1
