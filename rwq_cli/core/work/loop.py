@@ -27,7 +27,7 @@ from rwq_cli.core.work.control import (
     WorkSummary,
 )
 from rwq_cli.core.work.held import taken_from
-from rwq_cli.core.work.job import ExchangeResult, Handler, Job
+from rwq_cli.core.work.job import ExchangeResult, Handler, Job, Value
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, OnFail, PutBack
 
 # The pause after a call that failed.
@@ -63,7 +63,9 @@ class Worker:
             )
         self._conditions, self.session = conditions, conditions.session
         self._clock = self.session.clock
-        self._handler, self._concurrency, self._batch = handler, concurrency, batch
+        # It takes a list if there is a batch.
+        self._handler: Callable[[Any], Value] = handler
+        self._concurrency, self._batch = concurrency, batch
         self._stop, self._on_event = stop or StopToken(), on_event
         # The slots that are free, and those that rest, and until when. All others are busy: each is
         # given to jobs when they are taken, and free when they have ended.
@@ -85,10 +87,10 @@ class Worker:
         self._has_ended = Event()
 
     def run(self) -> WorkSummary:
-        self._stop.sessions.add(self.session)
         renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
+        renewer.start()
+        self._stop.sessions.add(self.session)
         try:
-            renewer.start()
             if self._concurrency == 1:
                 self._serve()
             else:
@@ -109,8 +111,7 @@ class Worker:
         finally:
             self._stop.sessions.remove(self.session)
             self._has_ended.set()
-            if renewer.ident is not None:
-                renewer.join()
+            renewer.join()
         return self._conditions.summary()
 
     def _serve_in_threads(self) -> None:
@@ -168,9 +169,8 @@ class Worker:
                 self.session.waiter.wake()
 
     def _end_of(self, jobs: list[Job]) -> JobEnd:
-        handler: Any = self._handler
         try:
-            value = handler(jobs if self._batch else jobs[0])
+            value = self._handler(jobs if self._batch else jobs[0])
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
             return Failure(text.encode("utf-8", "backslashreplace"))
@@ -246,15 +246,14 @@ class Worker:
             self._wait_for_work()
 
     def _begin(self, jobs: list[Job]) -> None:
-        jobs_held = [job for job in jobs if job.loss is None]
-        # What was settled with them may have ended the worker.
-        if not jobs_held or self._is_ending():
+        # What was settled with them may have ended the worker. What is lost by now is not put back.
+        if self._is_ending() or any(job.loss is not None for job in jobs):
             self._ends.extend((job, PutBack(front=True)) for job in jobs)
             return
         slot = self._free.popleft()
-        for job in jobs_held:
+        for job in jobs:
             job.has_started, job.slot = True, slot
-        self._to_run.append((slot, jobs_held))
+        self._to_run.append((slot, jobs))
 
     @property
     def _is_busy(self) -> bool:

@@ -20,7 +20,6 @@ from rwq_cli.core.items.lease import (
     lease_from_first,
 )
 from rwq_cli.core.items.schedule import promote, release
-from rwq_cli.core.server.commands import Command
 from rwq_cli.core.work.held import HeldJobs, batches_of, calls_for, taken_from
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import Ended, ExchangeResult, Job
@@ -74,6 +73,7 @@ class WorkSession:
         self._renewed_s = -inf
         # The holders of calls that may have leased items without a reply, and their queues.
         self._doubtful: dict[bytes, Queue] = {}
+        self._new_jobs: list[Job] = []
 
     @property
     def unsettled(self) -> int:
@@ -93,8 +93,7 @@ class WorkSession:
         if take > 0:
             holder = self.name + b".%d" % next(self._exchanges)
             request = LeaseRequest(take, holder, self._lease_ms)
-        self._new_jobs: list[Job] = []
-        error: ServerError | None = None
+        self._new_jobs, error = [], None
         self.held.end(ends)
         try:
             self._put_back_doubtful()
@@ -260,30 +259,25 @@ class WorkSession:
         """
         jobs = self.held.all
         batches = [*batches_of(jobs, attrgetter("queue"))]
+        args: dict[str, Any] = {"lease_ms": self._lease_ms, "has_owners": True}
+        calls = [b[0].handle.script("touch", *_with_holders(b), **args) for b in batches]
         sent_s = self.clock.monotonic()
         left_s = min((job.deadline_s - sent_s for job in jobs), default=0.0)
         try:
             with self._connection.deadline(max(_REPLY_S_MIN, left_s), is_patient=False):
-                replies = self._connection.call_all(map(self._touch, batches), return_errors=True)
+                replies = self._connection.call_all(calls, return_errors=True)
         except ServerError as failure:
             replies = [failure] * len(batches)
-        error: ServerError | None = None
+        refusals = [reply for reply in replies if isinstance(reply, ServerError)]
         for batch, reply in zip(batches, replies, strict=True):
-            if isinstance(reply, ServerError):
-                error = error or reply
-            else:
+            if not isinstance(reply, ServerError):
                 self.held.note_renewal(batch, reply, sent_s + self.lease_s)
         self._renewed_s = self.clock.monotonic()
-        if error is not None:
+        if refusals:
             self.held.lose_ended(jobs, self._renewed_s)
         if batches:
-            self._note_answer(error)
+            self._note_answer(refusals[0] if refusals else None)
         return taken_from(self.held.lost)
-
-    def _touch(self, jobs: Sequence[Job]) -> Command:
-        return jobs[0].handle.script(
-            "touch", *_with_holders(jobs), lease_ms=self._lease_ms, has_owners=True
-        )
 
     def forgive(self) -> None:
         """Have a clean not count the return of what is held: this worker was told to stop.
