@@ -127,7 +127,7 @@ def work(
     """
     words = [os.fsencode(word) for word in command or ()]
     if task_dir is None:
-        _check_command(words, input_, batch=batch, result=result)
+        check_command(words, input_, is_batch=batch is not None, keeps_result=result)
     else:
         _check_tasks(task_dir, words, input_, batch=batch)
     path = settings.environment.variables.get("PATH", os.defpath)
@@ -230,18 +230,3 @@ def _check_tasks(
         )
     if not os.path.isdir(task_dir):
         raise InvalidArgument(f"--task-dir: no such directory: {task_dir}", "check the path")
-
-
-def _check_command(
-    words: Sequence[bytes], input_: Input | None, *, batch: int | None, result: bool
-) -> None:
-    if not words:
-        raise InvalidArgument(
-            "no command given", "it follows --, as in: rwq work -q jobs -- ./work"
-        )
-    if batch is not None and (result or input_ is not None):
-        wrong = "--result" if result else "--input"
-        raise InvalidArgument(
-            f"--batch and {wrong} cannot be used together", "a batch has one stdin and one stdout"
-        )
-    check_command(words, input_, is_batch=batch is not None)

@@ -132,7 +132,7 @@ class Invocations:
             return made
         if b"\0" not in job.item_id:
             made.append(b"RWQ_ID=" + job.item_id)
-        if b"\0" in job.item_id or not _is_text(job.item_id):
+        if b"\0" in job.item_id or bytes_fields("id", job.item_id)["id"] is None:
             made.append(b"RWQ_ID_B64=" + b64encode(job.item_id))
         made.append(b"RWQ_ATTEMPT=%d" % job.attempt)
         made.append(b"RWQ_RETURNS=%d" % job.returns)
@@ -140,7 +140,18 @@ class Invocations:
         return made
 
 
-def check_command(words: Sequence[bytes], input: Input | None, *, is_batch: bool) -> None:
+def check_command(
+    words: Sequence[bytes], input: Input | None, *, is_batch: bool, keeps_result: bool
+) -> None:
+    if not words:
+        raise InvalidArgument(
+            "no command given", "it follows --, as in: rwq work -q jobs -- ./work"
+        )
+    if is_batch and (keeps_result or input is not None):
+        wrong = "--result" if keeps_result else "--input"
+        raise InvalidArgument(
+            f"--batch and {wrong} cannot be used together", "a batch has one stdin and one stdout"
+        )
     used = {found for word in words[1:] for found in _PLACEHOLDER.findall(word)}
     if is_batch and used:
         raise InvalidArgument(
@@ -157,14 +168,6 @@ def check_command(words: Sequence[bytes], input: Input | None, *, is_batch: bool
             raise InvalidArgument(
                 f"{text} needs --input {needed}", f"to pass {text} literally, give --input stdin"
             )
-
-
-def _is_text(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _line(job: Job) -> bytes:

@@ -92,12 +92,7 @@ def start(invocation: Invocation) -> tuple[int, list[int], list[int]]:
         opened += os.pipe()
         opened += os.pipe()
         stdin, out_reader, out_writer, err_reader, err_writer = opened
-        pid = _spawner()(
-            invocation.program,
-            invocation.arguments,
-            invocation.variables,
-            (stdin, out_writer, err_writer),
-        )
+        pid = _spawner()(invocation, (stdin, out_writer, err_writer))
     except (OSError, ValueError) as error:
         for fd in opened:
             os.close(fd)
@@ -120,12 +115,9 @@ def _stdin(data: bytes | None) -> int:
     return fd
 
 
-Spawner = Callable[[bytes, list[bytes], list[bytes], Sequence[int]], int]
-
-
 @cache
-def _spawner() -> Spawner:
-    """What starts a program with its words, its environment and its first descriptors.
+def _spawner() -> Callable[[Invocation, Sequence[int]], int]:
+    """What starts a program, with its first descriptors, and returns the ID of its process.
 
     subprocess would take twice as long. os.posix_spawn holds Python's lock until the program has
     been loaded, so that other threads wait for that long: on Linux, the C library is called itself.
@@ -155,13 +147,9 @@ def _spawner() -> Spawner:
             raise ValueError("embedded null byte")
         return (ctypes.c_char_p * (len(given) + 1))(*given, None)
 
-    def spawn(
-        program: bytes,
-        arguments: list[bytes],
-        variables: list[bytes],
-        descriptors: Sequence[int],
-    ) -> int:
-        argv, env = words(arguments), words(variables)
+    def spawn(invocation: Invocation, descriptors: Sequence[int]) -> int:
+        program, argv = invocation.program, words(invocation.arguments)
+        env = words(invocation.variables)
         pid, actions = ctypes.c_int(), ctypes.create_string_buffer(512)
         quick.posix_spawn_file_actions_init(actions)
         try:
@@ -177,16 +165,11 @@ def _spawner() -> Spawner:
     return spawn
 
 
-def _spawn(
-    program: bytes,
-    arguments: list[bytes],
-    variables: list[bytes],
-    descriptors: Sequence[int],
-) -> int:
+def _spawn(invocation: Invocation, descriptors: Sequence[int]) -> int:
     return os.posix_spawn(
-        program,
-        arguments,
-        dict(entry.split(b"=", 1) for entry in variables),
+        invocation.program,
+        invocation.arguments,
+        dict(entry.split(b"=", 1) for entry in invocation.variables),
         file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(descriptors)],
         setsid=True,
         setsigmask=(),
