@@ -72,11 +72,13 @@ class Facts(NamedTuple):
     @property
     def pushed_ms(self) -> int | None:
         """When rwq pushed it, unix ms, as its settling lease tells; None without one."""
-        for lease in (self.new_lease, self.old_lease):
-            if lease is not None and guard_kind(lease) == SETTLING_GUARD:
-                digits = _LAST_NUMBER.search(lease.holder)
-                return int(digits[0]) if digits else None
-        return None
+        digits = _LAST_NUMBER.search(self._guard(SETTLING_GUARD) or b"")
+        return int(digits[0]) if digits else None
+
+    def _guard(self, kind: bytes) -> bytes | None:
+        """The value of the guard of this kind, under the new name or else under the old."""
+        both = (self.new_lease, self.old_lease)
+        return next((each.holder for each in both if each and guard_kind(each) == kind), None)
 
     @property
     def is_listed(self) -> bool:
@@ -121,10 +123,8 @@ class Facts(NamedTuple):
     @property
     def reason(self) -> bytes | None:
         """Why it is buried, as the guard under the new name says, or else the one under the old."""
-        for lease in (self.new_lease, self.old_lease) if self.buried_ms is not None else ():
-            if lease is not None and guard_kind(lease) == BURIED_GUARD:
-                return lease.holder.removeprefix(BURIED_GUARD)
-        return None
+        value = None if self.buried_ms is None else self._guard(BURIED_GUARD)
+        return value and value.removeprefix(BURIED_GUARD)
 
     @property
     def has_stale_schedule(self) -> bool:

@@ -15,11 +15,6 @@ end
 locate(ids, facts)
 
 local in_main = last_entries(main)
-local function place_of(id, found)
-  return not found.main and 'elsewhere' or found.main > 0 and length - 1 - in_main[id]
-    or found.processing > 0 and 'processing' or 'none'
-end
-
 local leases, due, burials, counts = lease_values(ids), scores_of(delayed, ids), scores_of(buried, ids), counts_of(ids)
 local reply, at, bytes = { whole_ms(clock_ms()), length }, 2, 0
 -- Written into the reply directly, and one table for the leases of all items: a table for each would cost as much as
@@ -29,7 +24,7 @@ for i = 1, #ids do
   if bytes >= bytes_max then
     break
   end
-  local id, new, old = ids[i], leases[2 * i - 1], leases[2 * i]
+  local id, new, old, place = ids[i], leases[2 * i - 1], leases[2 * i], facts[ids[i]]
   found.id, found.new, found.old = id, new, old
   local data = read_string('GET', item_prefix .. id)
   bytes = bytes + #(data or '')
@@ -37,7 +32,8 @@ for i = 1, #ids do
   reply[at + 2] = data or ''
   reply[at + 3], reply[at + 4] = lease_reply(found, 'new')
   reply[at + 5], reply[at + 6] = lease_reply(found, 'old')
-  reply[at + 7] = place_of(id, facts[id])
+  reply[at + 7] = not place.main and 'elsewhere' or place.main > 0 and length - 1 - in_main[id]
+    or place.processing > 0 and 'processing' or 'none'
   reply[at + 8], reply[at + 9] = due[i] or '', burials[i] or ''
   reply[at + 10] = counts[i] or ''
   at = at + 10
