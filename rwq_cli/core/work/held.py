@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
-from threading import Lock
+from threading import RLock
 from typing import Any, TypeVar
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
@@ -136,7 +136,7 @@ class HeldJobs:
         self.policy, self._clock, self._random = policy, clock, rng
         # When all retries are due, on the clock; -inf for none.
         self.last_retry_s = -inf
-        self._lock = Lock()
+        self._lock = RLock()
         # By queue and ID, in the order in which they were leased.
         self._held: dict[tuple[bytes, bytes], Job] = {}
         self._unsettled: dict[Job, Ended] = {}
@@ -170,25 +170,22 @@ class HeldJobs:
                     self._held.pop(job.key, None)
                 self._held[job.key] = job
                 if self.policy.is_exhausted(job.attempt):
-                    self._end(job, None)
+                    self.end([(job, None)])
                 else:
                     to_run.append(job)
         return to_run
 
-    def end(self, ends: Iterable[tuple[Job, JobEnd]]) -> None:
+    def end(self, ends: Iterable[tuple[Job, JobEnd | None]]) -> None:
         """Note how jobs have ended; what is still held is unsettled then."""
         with self._lock:
             for job, end in ends:
-                self._end(job, end)
-
-    def _end(self, job: Job, end: JobEnd | None) -> None:
-        if job in self._unsettled:
-            return
-        step = self.policy.step(end, job.attempt, self._random.random())
-        if self._held.get(job.key) is job:
-            self._unsettled[job] = Ended(job, end, step, step.fate)
-        else:
-            self.ended.append(Ended(job, end, step, Fate.LOST))
+                if job in self._unsettled:
+                    continue
+                step = self.policy.step(end, job.attempt, self._random.random())
+                if self._held.get(job.key) is job:
+                    self._unsettled[job] = Ended(job, end, step, step.fate)
+                else:
+                    self.ended.append(Ended(job, end, step, Fate.LOST))
 
     def note_reply(self, endings: Sequence[Ended], reply: Sequence[Any]) -> list[Ended]:
         """Note the reply to a call that ends jobs; returns the ends to send again."""
@@ -212,21 +209,18 @@ class HeldJobs:
                     if loss is None and step.fate is Fate.RETRY:
                         due_s = now_s + step.delay_s + _DUE_SPREAD_S
                         self.last_retry_s = max(self.last_retry_s, due_s)
-                    self._settle(ended, loss)
+                    self.settle(ended, loss)
         return again
 
-    def settle(self, ended: Ended) -> None:
-        """Note that the server has done what was to be done."""
-        with self._lock:
-            self._settle(ended, None)
-
-    def _settle(self, ended: Ended, loss: Loss | None) -> None:
+    def settle(self, ended: Ended, loss: Loss | None = None) -> None:
+        """Note that the server has done what was to be done, or that the job was lost."""
         job = ended.job
-        if loss is not None:
-            ended.fate, job.loss = Fate.LOST, job.loss or loss
-        self.ended.append(ended)
-        self._unsettled.pop(job, None)
-        self._drop(job)
+        with self._lock:
+            if loss is not None:
+                ended.fate, job.loss = Fate.LOST, job.loss or loss
+            self.ended.append(ended)
+            self._unsettled.pop(job, None)
+            self._drop(job)
 
     def note_renewal(self, jobs: Sequence[Job], reply: Sequence[Any], deadline_s: float) -> None:
         outcomes = OutcomeBatch.from_reply([job.item_id for job in jobs], reply)
