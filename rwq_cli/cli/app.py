@@ -57,13 +57,6 @@ SECTIONS: dict[str, dict[str, str]] = {
 }
 SUMMARIES = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
 COMMANDS = tuple(SUMMARIES)
-# Those that are not in a module with their name.
-_MODULES = {
-    **dict.fromkeys(("release", "bury", "kick", "touch"), "acting"),
-    "rm": "complete",
-    "leases": "ls",
-    "queues": "stats",
-}
 
 
 class Root(RwqGroup):
@@ -106,9 +99,9 @@ class Root(RwqGroup):
 
 @cache
 def load_command(name: str) -> Any:
-    """The parser of a command; or of a group, which is a module with `GROUP_HELP`."""
+    """The parser of a module of `rwq_cli.commands`: its command, or its group with `GROUP_HELP`."""
     # It keeps nothing of a command line, so that a process needs one only.
-    module = import_module(f"rwq_cli.commands.{_MODULES.get(name, name)}")
+    module = import_module(f"rwq_cli.commands.{name}")
     group_help = getattr(module, "GROUP_HELP", None)
     commands = typer.Typer(
         cls=None if group_help is None else RwqGroup,
@@ -118,9 +111,8 @@ def load_command(name: str) -> Any:
         pretty_exceptions_enable=False,
         context_settings=HELP_SETTINGS,
     )
-    for function, each in vars(module).items():
-        is_wanted = group_help is not None or function.removesuffix("_") == name
-        if is_wanted and hasattr(each, "add_to"):
+    for each in vars(module).values():
+        if hasattr(each, "add_to"):
             each.add_to(commands)
     command = typer.main.get_command(commands)
     command.name = name

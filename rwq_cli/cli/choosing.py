@@ -271,18 +271,23 @@ def selects(
 
     def choice(
         settings: Settings,
-        ids: list[str] | None = argument(
-            "[ID...]",
-            "IDs, or - for stdin; without IDs, the options choose.",
-            offer=offer_ids(default),
-        ),
+        ids: Annotated[
+            list[str] | None,
+            argument(
+                "[ID...]",
+                "IDs, or - for stdin; without IDs, the options choose.",
+                offer=offer_ids(default),
+            ),
+        ] = None,
         *,
         own: Annotated[
             bool, option("--mine", "Only items leased by this session; without IDs, all.")
         ] = False,
-        limit: int | None = option("-n, --limit N", "The first N only; 0 for no limit.", min=0),
-        all_items: bool = option("--all", "All that the command applies to."),
-        null: bool = option("-0, --null", NULL_IDS_BOTH_WAYS),  # noqa: ARG001
+        limit: Annotated[
+            int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
+        ] = None,
+        all_items: Annotated[bool, option("--all", "All that the command applies to.")] = False,
+        null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,  # noqa: ARG001
         yes: YesOption = False,
         dry_run: DryRunOption = False,
         **chosen_by: Any,

@@ -2,27 +2,22 @@
 
     @command(no="none was kicked")
     @selects(_BURIED)
-    def kick(
-        settings: Settings, choice: Choice, slow: bool = option("--slow", "...")
-    ) -> ExitStatus:
+    def kick(settings: Settings, choice: Choice, ...) -> ExitStatus:
         \"""Return buried items to the queue.
 
         rwq kick -q jobs 4f2a9c
         \"""
 
-A command takes the run's settings first, and else what Typer makes of its options. Their types say
-what they are if they are not given: a flag is False, another is None, or required if it cannot be.
+A command takes the run's settings first, and else what Typer makes of its options.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc, signature
-from types import NoneType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.models import ParameterInfo
 
 from rwq_cli.cli.interrupts import raise_on_interrupt
 from rwq_cli.cli.manual import Manual
@@ -179,7 +174,7 @@ def command(
             taken.append(keyword("null", flag, default=False))
         taken = [keyword("ctx", typer.Context), *sorted(taken, key=lambda each: each.name in _LAST)]
         # Typer does not follow `__wrapped__`.
-        taken = [_with_default(each).replace(kind=Parameter.KEYWORD_ONLY) for each in taken]
+        taken = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in taken]
         run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in taken}
         help, _, examples = cleandoc(function.__doc__ or "").partition("\n\n")
@@ -196,15 +191,6 @@ def command(
         return function
 
     return declare
-
-
-def _with_default(parameter: Parameter) -> Parameter:
-    info, kind = parameter.default, parameter.annotation
-    if not isinstance(info, ParameterInfo) or info.default is not ...:
-        return parameter
-    without = None if NoneType in get_args(kind) else Parameter.empty
-    default = False if kind is bool else without
-    return parameter.replace(annotation=Annotated[kind, info], default=default)
 
 
 def provided(

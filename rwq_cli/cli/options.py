@@ -123,19 +123,16 @@ def option(
     offer: Callable[..., list[str]] | None = None,
     *,
     min: int | None = None,
-    default: Any = ...,
 ) -> Any:
     """An option for Typer; `usage` is its names and its metavar, as in `-n, --limit N`."""
     # `min` is for a whole number, and `offer` is what a Tab offers for its value. `DUR` stands for
-    # a duration, unless a parser says more. For the `default`, see `command`.
+    # a duration, unless a parser says more.
     names, metavar = _names_and_metavar(usage)
     if min is not None:
         parser = _whole_number(names[0], min)
     elif metavar == "DUR" and parser is None:
         parser = Duration
-    return typer.Option(
-        default, *names, metavar=metavar, parser=parser, help=help, autocompletion=offer
-    )
+    return typer.Option(*names, metavar=metavar, parser=parser, help=help, autocompletion=offer)
 
 
 def argument(

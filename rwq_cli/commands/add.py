@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from typing import Annotated
 
 from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, parse_id
@@ -47,28 +48,37 @@ def _time(text: str) -> str:
 )
 def add(
     settings: Settings,
-    data: list[str] | None = argument("[DATA]...", "Items; - or none is stdin."),
-    file: list[str] | None = option("-f, --file FILE", "Read a file; - is stdin."),
-    input_format: InputFormat = option(
-        "--format FORMAT",
-        "lines, jsonl (data, data_b64, id, delay), nul, raw (one each).",
-        default=InputFormat.LINES,
-    ),
-    item_id: bytes | None = option("--id ID", "The ID of the one item.", parse_id),
-    id_from: IdRule | None = option(
-        "--id-from RULE", "uuid; from the data: sha256, line, field:NAME.", IdRule.parse
-    ),
-    unique: bool = option("--unique", "Skip the check for duplicates."),
-    delay_s: Duration | None = option("--delay DUR", "Delay them; a JSON line's delay wins."),
-    at: str | None = option(
-        "--at TIME",
-        "Delay until 08:00, 2026-11-22T08:00 (Z, +01:00) or @UNIX, by the server's clock.",
-        _time,
-    ),
-    strict: bool = option("--strict", "Stop at the first bad record."),
-    reconnect_s: Duration | None = option(
-        "--reconnect DUR", "Go on after a lost server; needs IDs, for the check."
-    ),
+    data: Annotated[list[str] | None, argument("[DATA]...", "Items; - or none is stdin.")] = None,
+    file: Annotated[list[str] | None, option("-f, --file FILE", "Read a file; - is stdin.")] = None,
+    input_format: Annotated[
+        InputFormat,
+        option(
+            "--format FORMAT",
+            "lines, jsonl (data, data_b64, id, delay), nul, raw (one each).",
+        ),
+    ] = InputFormat.LINES,
+    item_id: Annotated[bytes | None, option("--id ID", "The ID of the one item.", parse_id)] = None,
+    id_from: Annotated[
+        IdRule | None,
+        option("--id-from RULE", "uuid; from the data: sha256, line, field:NAME.", IdRule.parse),
+    ] = None,
+    unique: Annotated[bool, option("--unique", "Skip the check for duplicates.")] = False,
+    delay_s: Annotated[
+        Duration | None, option("--delay DUR", "Delay them; a JSON line's delay wins.")
+    ] = None,
+    at: Annotated[
+        str | None,
+        option(
+            "--at TIME",
+            "Delay until 08:00, 2026-11-22T08:00 (Z, +01:00) or @UNIX, by the server's clock.",
+            _time,
+        ),
+    ] = None,
+    strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
+    reconnect_s: Annotated[
+        Duration | None,
+        option("--reconnect DUR", "Go on after a lost server; needs IDs, for the check."),
+    ] = None,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     """Add items from arguments, files or stdin. With several -q, the ID of each item picks its

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from rwq_cli.cli.connect import OpenQueues, warn_if_missing
 from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption
@@ -90,18 +90,21 @@ def _in_time(seconds: float) -> Iterator[None]:
 )
 def check(
     settings: Settings,
-    warn: list[Any] | None = option(
-        "--warn NAME=VALUE", f"WARNING above: {', '.join(Measure)}; repeatable.", _limit
-    ),
-    critical: list[Any] | None = option(
-        "--critical NAME=VALUE", "CRITICAL if more than this.", _limit
-    ),
-    deep: bool = option("--deep", "Walk the whole queue, to count orphans."),
-    output_format: CheckFormat = option(
-        "--format",
-        "nagios: one line; prometheus: for a textfile collector.",
-        default=CheckFormat.NAGIOS,
-    ),
+    warn: Annotated[
+        list[Any] | None,
+        option("--warn NAME=VALUE", f"WARNING above: {', '.join(Measure)}; repeatable.", _limit),
+    ] = None,
+    critical: Annotated[
+        list[Any] | None, option("--critical NAME=VALUE", "CRITICAL if more than this.", _limit)
+    ] = None,
+    deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
+    output_format: Annotated[
+        CheckFormat,
+        option(
+            "--format",
+            "nagios: one line; prometheus: for a textfile collector.",
+        ),
+    ] = CheckFormat.NAGIOS,
     all_queues: AllQueuesOption = False,
 ) -> MonitoringStatus:
     """Compare a queue's counts with limits, for monitoring: one line and an exit code, within 10

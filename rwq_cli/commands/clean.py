@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
 from random import random
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from rwq_cli.cli import options
 from rwq_cli.cli.command import provided
@@ -37,11 +37,7 @@ CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
     field("id", "what.item_id", "the item's ID", ID),
     field("action", "what.action", "`returned`, `dropped`, `promoted`, `pruned` or `buried`"),
     field("state", "what.state", "the state that the item was in"),
-    field(
-        "where",
-        "what.where",
-        "the key that was changed: `main`, `delayed` and so on",
-    ),
+    field("where", "what.where", "the key that was changed: `main`, `delayed` and so on"),
     field("dry_run", "dry_run", "whether nothing was changed"),
     is_stream=True,
 )
@@ -69,13 +65,14 @@ class Cleaning(NamedTuple):
 
     settings: Settings
     grace_s: options.GraceOption = options.DEFAULT_GRACE
-    bury_after: int | None = option(
-        "--bury-after N", "Bury what was returned N times already.", min=0
-    )
+    bury_after: Annotated[
+        int | None, option("--bury-after N", "Bury what was returned N times already.", min=0)
+    ] = None
     dry_run: options.DryRunOption = False
-    every: Duration | None = option(
-        "--every DUR", "Clean about this often until stopped.", options.interval
-    )
+    every: Annotated[
+        Duration | None,
+        option("--every DUR", "Clean about this often until stopped.", options.interval),
+    ] = None
     notify: options.NotifyOption = False
     listen: options.ListenOption = None
     all_queues: options.AllQueuesOption = False
@@ -138,9 +135,14 @@ _EXITS: dict[ExitCode, str] = {
 def light(
     _: Settings,
     cleaning: Cleaning,
-    deep_every: Duration | None = option(
-        "--deep-every DUR", "With --every: also a deep clean about this often.", options.interval
-    ),
+    deep_every: Annotated[
+        Duration | None,
+        option(
+            "--deep-every DUR",
+            "With --every: also a deep clean about this often.",
+            options.interval,
+        ),
+    ] = None,
 ) -> ExitStatus:
     """Return abandoned items and promote due ones; fast. Abandoned items are in processing without
     a lease; due ones were delayed until now.
@@ -226,10 +228,10 @@ def _clean_until_stopped(
         return time.strftime(" at %H:%M:%S") if environment.stderr_is_terminal else ""
 
     def status() -> str:
-        counts: Counter[Repair] = Counter()
-        for (_, repair), number in actions.items():
-            counts[repair] += number
-        what = ", ".join(f"{each} {counts[each]:,}" for each in Repair if counts[each])
+        counts = {
+            each: sum(n for (_, done), n in actions.items() if done is each) for each in Repair
+        }
+        what = ", ".join(f"{each} {number:,}" for each, number in counts.items() if number)
         rounds = f"{done.total():,} round{'' if done.total() == 1 else 's'}"
         return f"{opened.label}: {what or 'nothing to clean'} in {rounds}"
 
@@ -244,10 +246,7 @@ def _clean_until_stopped(
     beats = Beats(Clock(), connection.progress, supervision.beat)
     connection.progress = beats
     rounds = Rounds(
-        every,
-        beats,
-        supervision=supervision,
-        note=lambda line: environment.error(f"rwq: {line}"),
+        every, beats, supervision=supervision, note=lambda line: environment.error(f"rwq: {line}")
     )
     deep_every_s = deep_every or inf
     # Processes that start together do not clean deeply together.

@@ -1,8 +1,8 @@
-"""`rwq complete` and `rwq rm`: items leave the queue."""
+"""`rwq complete`: finish items."""
 
 import os
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.options import offer_holders, result_duration
@@ -10,15 +10,14 @@ from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, co
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.complete import ResultOptions, complete as complete_items, remove
+from rwq_cli.core.items.complete import ResultOptions, complete as complete_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, SHOW, kind_of
 
 _TTL = human.duration(RESULT_TTL_S)
-_COMPLETED = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
-_REMOVED = kind_of(Status.REMOVED, (Status.MISSING,))
+_KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
 
 
 @command(
@@ -30,14 +29,16 @@ _REMOVED = kind_of(Status.REMOVED, (Status.MISSING,))
 def complete(
     settings: Settings,
     choice: Choice,
-    owner: str | None = option(
-        "--owner SESSION", "Only what this session or holder holds.", offer=offer_holders
-    ),
-    result: str | None = option("--result FILE", "Its result; - is stdin."),
-    rejected: bool = option("--rejected", "It was given up: store rejected."),
-    result_ttl_s: Duration | None = option(
-        "--result-ttl DUR", f"Keep it so long.  [default: {_TTL}]", result_duration
-    ),
+    owner: Annotated[
+        str | None,
+        option("--owner SESSION", "Only what this session or holder holds.", offer=offer_holders),
+    ] = None,
+    result: Annotated[str | None, option("--result FILE", "Its result; - is stdin.")] = None,
+    rejected: Annotated[bool, option("--rejected", "It was given up: store rejected.")] = False,
+    result_ttl_s: Annotated[
+        Duration | None,
+        option("--result-ttl DUR", f"Keep it so long.  [default: {_TTL}]", result_duration),
+    ] = None,
 ) -> ExitStatus:
     """Complete items: remove them as done, no matter who holds them. If several calls complete the
     same item, one of them succeeds. --result and --rejected store a result for rwq result. Without
@@ -77,7 +78,7 @@ def complete(
     without = "--mine" if choice.mine else "--owner"
     return choice.act(
         complete_items,
-        _COMPLETED,
+        _KIND,
         "complete {} and delete their data",
         only_many=True,
         reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
@@ -85,19 +86,3 @@ def complete(
         result_options=kept,
         **options,
     )
-
-
-@command(record=OUTCOME_FIELDS, destructive=True, no="none was removed: gone, or declined")
-@selects(ITEMS)
-def rm(_: Settings, choice: Choice) -> ExitStatus:
-    """Remove items in any state, even leased ones, without completing them. They are written to an
-    undo file first. Without --state, options choose items in any state.
-
-    rwq rm -q jobs --yes 4f2a9c
-    rwq rm -q jobs --where tenant.id=3 --dry-run -o ids
-    rwq rm -q jobs --state abandoned --older-than 1h --yes
-    """
-    from rwq_cli.commands.undoing import Undo
-
-    undo = partial(Undo, verb="rm")
-    return choice.act(remove, _REMOVED, "remove {}", takes_all=True, undo=undo)

@@ -1,6 +1,7 @@
 """`rwq completion`: the completion script of a shell."""
 
 from enum import StrEnum
+from typing import Annotated
 
 from rwq_cli.commands import Settings, argument, command, option
 from rwq_cli.core.errors import RwqError
@@ -13,10 +14,10 @@ Shell = StrEnum("Shell", "BASH ZSH FISH")
 @command(no="the script could not be written", reads_only=True)
 def completion(
     settings: Settings,
-    shell: Shell = argument("SHELL", "bash, zsh or fish."),
-    install: bool = option(
-        "--install", "Write it to a file that the shell reads, and say where it is."
-    ),
+    shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.")],
+    install: Annotated[
+        bool, option("--install", "Write it to a file that the shell reads, and say where it is.")
+    ] = False,
 ) -> None:
     """Print the completion script of a shell, or install it for this user.
 

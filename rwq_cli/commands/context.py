@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Any
+from typing import Annotated, Any
 
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import offer_contexts
@@ -133,15 +133,13 @@ def checked_sections(record: Record) -> list[Section]:
         for number, each in enumerate(record["denied"] or ())
     ] or [("denied", nothing, None)]
     no_touch = "reading an item's data or size resets its idle time"
-    for name, why_not in (
-        ("writes", record["no_writes_because"]),
-        ("times", record["no_times_because"]),
-        ("undo", record["no_undo_because"]),
-        ("no-touch", None if record["has_no_touch"] else no_touch),
+    works = ("works", "does not work", "yellow")
+    for name, why_not, yes, no, style in (
+        ("writes", record["no_writes_because"], "possible", "not possible", "red"),
+        ("times", record["no_times_because"], *works),
+        ("undo", record["no_undo_because"], *works),
+        ("no-touch", None if record["has_no_touch"] else no_touch, *works),
     ):
-        yes, no, style = "works", "does not work", "yellow"
-        if name == "writes":
-            yes, no, style = "possible", "not possible", "red"
         rows.append((name, yes, None) if why_not is None else (name, f"{no}: {why_not}", style))
     return [Section(record["context"] or "", rows)]
 
@@ -151,7 +149,7 @@ GROUP_HELP = (
 )
 
 _HELP = "The context's name."
-_NAME = argument("NAME", _HELP, offer=offer_contexts)
+NameArgument = Annotated[str, argument("NAME", _HELP, offer=offer_contexts)]
 _PASSWORDS = frozenset({"password_command", "password_file"})
 _NO_SUCH = "wrong usage, or there is no such context"
 
@@ -186,7 +184,8 @@ def _show_one(
 
 @command(record=CONTEXT_FIELDS, no="no context is in use", reads_only=True, always_table=True)
 def show(
-    settings: Settings, name: str | None = argument("[NAME]", _HELP, offer=offer_contexts)
+    settings: Settings,
+    name: Annotated[str | None, argument("[NAME]", _HELP, offer=offer_contexts)] = None,
 ) -> None:
     """Show a context: NAME, else the one that is in use. Passwords are not shown.
 
@@ -206,22 +205,23 @@ def show(
 @command(record=CONTEXT_FIELDS, usage="wrong usage, or the file cannot be used")
 def set_(
     settings: Settings,
-    name: str = _NAME,
-    password_command: str | None = option(
-        "--password-command CMD", "A shell command that prints the password."
-    ),
-    name_color: str | None = option(
-        "--name-color COLOR", f"The colour of its name: {', '.join(COLOURS)}."
-    ),
-    read_only: bool | None = option(
-        "--read-only/--no-read-only", "Refuse changes unless --write is given."
-    ),
-    protect: Protection | None = option(
-        "--protect", "none: ask unless --yes; ask: on a terminal always; type: its name."
-    ),
-    unset: list[str] | None = option(
-        "--unset KEY", "Remove this setting; can be given several times."
-    ),
+    name: NameArgument,
+    password_command: Annotated[
+        str | None, option("--password-command CMD", "A shell command that prints the password.")
+    ] = None,
+    name_color: Annotated[
+        str | None, option("--name-color COLOR", f"The colour of its name: {', '.join(COLOURS)}.")
+    ] = None,
+    read_only: Annotated[
+        bool | None, option("--read-only/--no-read-only", "Refuse changes unless --write is given.")
+    ] = None,
+    protect: Annotated[
+        Protection | None,
+        option("--protect", "none: ask unless --yes; ask: on a terminal always; type: its name."),
+    ] = None,
+    unset: Annotated[
+        list[str] | None, option("--unset KEY", "Remove this setting; can be given several times.")
+    ] = None,
 ) -> None:
     """Create a context or change one, with its server (-u), queue (-q) and password. Comments in
     the file stay.
@@ -271,7 +271,7 @@ def set_(
 
 
 @command(record=CONTEXT_FIELDS, usage=_NO_SUCH)
-def use(settings: Settings, name: str = _NAME) -> None:
+def use(settings: Settings, name: NameArgument) -> None:
     """Make a context the current one; - is the previous one.
 
     rwq context use prod
@@ -288,7 +288,7 @@ def use(settings: Settings, name: str = _NAME) -> None:
 @command(record=CONTEXT_FIELDS, usage=_NO_SUCH)
 def rm(
     settings: Settings,
-    names: list[str] = argument("NAME...", "The contexts' names.", offer=offer_contexts),
+    names: Annotated[list[str], argument("NAME...", "The contexts' names.", offer=offer_contexts)],
 ) -> None:
     """Remove contexts. Servers and queues stay as they are.
 
@@ -316,7 +316,9 @@ def rm(
 )
 def check(
     settings: Settings,
-    name: str | None = argument("[NAME]", f"{_HELP} Else the server in use.", offer=offer_contexts),
+    name: Annotated[
+        str | None, argument("[NAME]", f"{_HELP} Else the server in use.", offer=offer_contexts)
+    ] = None,
 ) -> None:
     """Connect to a context, else to the server in use, and show its version, its latency, what this
     user may not do, and whether times, undo and CLIENT NO-TOUCH work there.

@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 from rwq_cli.cli.connect import open_queue, warn_missing
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
@@ -39,10 +39,10 @@ DIFFERENCE_COLUMNS = ("id", "kind", "here", "there", "same_data")
 )
 def diff(
     settings: Settings,
-    name: str | None = argument("[QUEUE]", "The first queue.", offer=offer_queues),
-    other: str | None = argument(
-        "[OTHER]", "The other. Default: the same name.", offer=offer_queues
-    ),
+    name: Annotated[str | None, argument("[QUEUE]", "The first queue.", offer=offer_queues)] = None,
+    other: Annotated[
+        str | None, argument("[OTHER]", "The other. Default: the same name.", offer=offer_queues)
+    ] = None,
     to_url: ToUrlOption = None,
     to_context: ToContextOption = None,
 ) -> ExitStatus:

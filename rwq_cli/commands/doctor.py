@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 from rwq_cli.cli.connect import OpenQueues, command_lines, summary_end, warn_missing
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption
@@ -142,11 +142,15 @@ def _codes(text: str) -> frozenset[Code]:
 )
 def doctor(
     settings: Settings,
-    fix: bool = option("--fix", "Repair what it can; safe while workers run."),
-    dry_run: bool = option("--dry-run", "With --fix: only say what it would do."),
+    fix: Annotated[bool, option("--fix", "Repair what it can; safe while workers run.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", "With --fix: only say what it would do.")] = False,
     grace_s: GraceOption = DEFAULT_GRACE,
-    only: frozenset[Code] | None = option("--only CODE,...", "Only these findings.", _codes),
-    skip: frozenset[Code] | None = option("--skip CODE,...", "All findings except these.", _codes),
+    only: Annotated[
+        frozenset[Code] | None, option("--only CODE,...", "Only these findings.", _codes)
+    ] = None,
+    skip: Annotated[
+        frozenset[Code] | None, option("--skip CODE,...", "All findings except these.", _codes)
+    ] = None,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
     """Find what is wrong with a queue; --fix repairs what can be repaired automatically. -v also

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
@@ -42,11 +43,11 @@ _RUN_ITEMS = 500
 def edit(
     settings: Settings,
     choice: Choice,
-    file: str | None = option("-f, --file FILE", "The new data; - is stdin."),
-    run: str | None = option("--run COMMAND", "A filter of the data: jq -c .x=1."),
-    lines: bool = option(
-        "--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each."
-    ),
+    file: Annotated[str | None, option("-f, --file FILE", "The new data; - is stdin.")] = None,
+    run: Annotated[str | None, option("--run COMMAND", "A filter of the data: jq -c .x=1.")] = None,
+    lines: Annotated[
+        bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")
+    ] = False,
 ) -> ExitStatus:
     """Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or stdin,
     byte for byte; or run a command on the data of each chosen item. Items keep place, lease and

@@ -1,7 +1,7 @@
 """`rwq help`: how to begin, the help of a command, or a topic."""
 
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,11 +14,14 @@ from rwq_cli.topics import OVERVIEW, TOPICS, write_topic
 @command(reads_only=True)
 def help_(
     settings: Settings,
-    words: list[str] | None = argument(
-        "[COMMAND|TOPIC]...",
-        f"A command, as in clean light, or a topic: {', '.join(TOPICS)}.",
-        offer=lambda: [*COMMANDS, *TOPICS],
-    ),
+    words: Annotated[
+        list[str] | None,
+        argument(
+            "[COMMAND|TOPIC]...",
+            f"A command, as in clean light, or a topic: {', '.join(TOPICS)}.",
+            offer=lambda: [*COMMANDS, *TOPICS],
+        ),
+    ] = None,
 ) -> None:
     """Show the help of a command, or a topic; without either, the commands that most people want
     first.

@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
@@ -38,14 +38,16 @@ _REASONS: dict[Status, str] = {
 )
 def import_(
     settings: Settings,
-    file: str = argument("FILE", "The export; - is stdin."),
-    on_conflict: OnConflict = option(
-        "--on-conflict",
-        "For an ID with other data; results stay, except with replace.",
-        default=OnConflict.FAIL,
-    ),
-    strict: bool = option("--strict", "Stop at the first bad line."),
-    yes: bool = option("--yes", f"Do not ask before replacing. {YES_FOR}"),
+    file: Annotated[str, argument("FILE", "The export; - is stdin.")],
+    on_conflict: Annotated[
+        OnConflict,
+        option(
+            "--on-conflict",
+            "For an ID with other data; results stay, except with replace.",
+        ),
+    ] = OnConflict.FAIL,
+    strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False,
+    yes: Annotated[bool, option("--yes", f"Do not ask before replacing. {YES_FOR}")] = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     """Restore what rwq export wrote: items in their order and states, leases and results with the

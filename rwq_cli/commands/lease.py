@@ -5,6 +5,7 @@ from functools import partial
 from math import inf
 from random import shuffle
 from time import time
+from typing import Annotated
 
 from rwq_cli.cli import options
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
@@ -58,17 +59,22 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
 )
 def lease(
     settings: Settings,
-    number: int | None = option("-n, --number N", "Lease at most N items.  [default: 1]", min=1),
+    number: Annotated[
+        int | None, option("-n, --number N", "Lease at most N items.  [default: 1]", min=1)
+    ] = None,
     lease_s: options.LeaseForOption = options.DEFAULT_LEASE,
-    ids: list[bytes] | None = option(
-        "--id ID",
-        "This item, wherever it waits; repeatable.",
-        options.parse_id,
-        offer=options.offer_ids(),
-    ),
-    wait: bool = option("--wait", "Wait until there is an item to lease."),
-    timeout_s: Duration | None = option("--timeout DUR", "Wait so long at most."),
-    fair: bool = option("--fair", "Try several queues in random order."),
+    ids: Annotated[
+        list[bytes] | None,
+        option(
+            "--id ID",
+            "This item, wherever it waits; repeatable.",
+            options.parse_id,
+            offer=options.offer_ids(),
+        ),
+    ] = None,
+    wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False,
+    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait so long at most.")] = None,
+    fair: Annotated[bool, option("--fair", "Try several queues in random order.")] = False,
     dry_run: options.DryRunOption = False,
 ) -> ExitStatus:
     """Lease the next items and print them. Several queues are tried in order.

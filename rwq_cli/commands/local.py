@@ -1,5 +1,7 @@
 """`rwq local`: start, stop and inspect the embedded server."""
 
+from typing import Annotated
+
 from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import ExitStatus, Settings, argument, command
 from rwq_cli.local.server import LocalServer, LocalStatus
@@ -37,11 +39,14 @@ def local_sections(status: LocalStatus) -> list[Section]:
 
 GROUP_HELP = "Start, stop or inspect the embedded server behind -u local:."
 
-_DIRECTORY = argument("[DIR]", "Default: that of -u local:DIR, else ~/.local/state/rwq/local.")
+Directory = Annotated[
+    str | None,
+    argument("[DIR]", "Default: that of -u local:DIR, else ~/.local/state/rwq/local."),
+]
 
 
 @command(record=LOCAL_FIELDS, always_table=True)
-def start(settings: Settings, directory: str | None = _DIRECTORY) -> None:
+def start(settings: Settings, directory: Directory = None) -> None:
     """Start the embedded server if it is not running. -u local: starts it when needed.
 
     rwq local start
@@ -53,7 +58,7 @@ def start(settings: Settings, directory: str | None = _DIRECTORY) -> None:
 
 
 @command(record=LOCAL_FIELDS, no="it was not running", always_table=True)
-def stop(settings: Settings, directory: str | None = _DIRECTORY) -> ExitStatus:
+def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     """Stop the embedded server and keep its data.
 
     rwq local stop
@@ -65,7 +70,7 @@ def stop(settings: Settings, directory: str | None = _DIRECTORY) -> ExitStatus:
 
 
 @command(record=LOCAL_FIELDS, no="it is not running", reads_only=True, always_table=True)
-def status(settings: Settings, directory: str | None = _DIRECTORY) -> ExitStatus:
+def status(settings: Settings, directory: Directory = None) -> ExitStatus:
     """Show whether the embedded server is running, and where.
 
     rwq local status -o json

@@ -1,12 +1,10 @@
-"""`rwq ls` and `rwq leases`: list items, or who holds them and for how long."""
+"""`rwq ls`: list items."""
 
-import glob
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from rwq_cli.cli.choosing import IN_PROCESSING, filters
+from rwq_cli.cli.choosing import filters
 from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, WatchOption
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.inspect.selection import Selection, Source, source_of
@@ -50,13 +48,13 @@ _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.D
 def ls(
     settings: Settings,
     *,
-    which: Which | None = argument(
-        "[WHICH]", f"{', '.join(Which).replace(',', ' (default),', 1)}."
-    ),
+    which: Annotated[
+        Which | None, argument("[WHICH]", f"{', '.join(Which).replace(',', ' (default),', 1)}.")
+    ] = None,
     limit: LimitOption = 50,
-    offset: int = option("--offset N", "Skip the first N.", min=0, default=0),
-    tail: bool = option("--tail", "Start at the other end: newest first."),
-    deep: bool = option("--deep", "With all: also items in no list; slow."),
+    offset: Annotated[int, option("--offset N", "Skip the first N.", min=0)] = 0,
+    tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
+    deep: Annotated[bool, option("--deep", "With all: also items in no list; slow.")] = False,
     data: DataOption = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
@@ -129,58 +127,4 @@ def ls(
         offset=offset,
         read_ids=ids if needs_ids_only else None,
         last_note="--deep also shows items in no list" if looks_deeper else "",
-    )
-
-
-@command(
-    record=ITEM_FIELDS,
-    reads_only=True,
-    null=NULL_RECORDS,
-    plain={
-        "a lease": plain_names("leases"),
-        "of several queues": plain_names("leases", has_queue=True),
-    },
-)
-@filters(IN_PROCESSING)
-def leases(
-    settings: Settings,
-    *,
-    selection: Selection,
-    mine: bool = option("--mine", "Only the leases of this session."),
-    limit: LimitOption = 50,
-    data: DataOption = False,
-    watch: WatchOption = None,
-    all_queues: AllQueuesOption = False,
-) -> None:
-    """List the items in processing, who holds them and for how long: abandoned items first, then by
-    the time left.
-
-    rwq leases -q jobs
-    rwq leases -q jobs --by holder
-    rwq leases -q jobs --holder 'rwq:deploy@*' -o json
-    rwq leases -q jobs --watch 2s
-    """
-    # A Tab needs none of it.
-    from rwq_cli.cli.listing import list_items
-    from rwq_cli.core.inspect.listing import leases as leases_of, merged_leases
-
-    if mine and selection.holder_glob is not None:
-        raise InvalidArgument.both("--mine", "--holder")
-    if mine:
-        selection = selection._replace(holder_glob=glob.escape(settings.holder))
-    at_most, wants_data = settings.read_limit(limit), data or settings.needs_data
-    list_items(
-        settings,
-        lambda queue: leases_of(
-            queue, selection, limit=at_most, data=wants_data, bare=settings.needs_ids_only
-        ),
-        listing="leases",
-        noun="leases" if selection.is_all else "such leases",
-        source=Source(processing=True),
-        selection=selection,
-        data=data,
-        watch=watch,
-        all_queues=all_queues,
-        limit=limit,
-        joined=lambda listings: islice(merged_leases(listings), at_most),
     )

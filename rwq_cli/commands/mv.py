@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import chain, count
+from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.connect import open_queue
@@ -42,11 +43,11 @@ _ARRIVAL_S = 5.0
 def mv(
     settings: Settings,
     choice: Choice,
-    to: bytes = option("--to QUEUE", "The other queue.", os.fsencode, offer=offer_queues),
+    to: Annotated[bytes, option("--to QUEUE", "The other queue.", os.fsencode, offer=offer_queues)],
     to_url: ToUrlOption = None,
     to_context: ToContextOption = None,
-    force: bool = option("--force", "Also what is leased, delayed or buried."),
-    follow: bool = option("--follow", "Also what arrives later, until stopped."),
+    force: Annotated[bool, option("--force", "Also what is leased, delayed or buried.")] = False,
+    follow: Annotated[bool, option("--follow", "Also what arrives later, until stopped.")] = False,
 ) -> ExitStatus:
     """Move items to the end of another queue. Each is in exactly one of the two at every instant;
     between two servers or two slots of a cluster it is buried in one or both for a moment, and the

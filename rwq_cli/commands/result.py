@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import inf
+from typing import Annotated
 
 from rwq_cli.cli.connect import open_queue, warn_missing
 from rwq_cli.cli.options import Duration, offer_ids, parse_id
@@ -73,9 +74,9 @@ def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
 )
 def result(
     settings: Settings,
-    item_id: bytes = argument("ID", "The item's ID.", parse_id, offer=offer_ids()),
-    wait: bool = option("--wait", "Wait while it exists; promotes due items."),
-    timeout_s: Duration | None = option("--timeout DUR", "Wait so long at most."),
+    item_id: Annotated[bytes, argument("ID", "The item's ID.", parse_id, offer=offer_ids())],
+    wait: Annotated[bool, option("--wait", "Wait while it exists; promotes due items.")] = False,
+    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait so long at most.")] = None,
 ) -> ExitStatus:
     """Show the result that complete stored for an item. --wait waits until the item is gone, even
     if it leaves no result.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Annotated
 
 from rwq_cli.cli.connect import command_lines, note_idle_reset, open_queue, warn_if_missing
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, offer_ids
@@ -22,9 +23,11 @@ from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, read_shown, show_sect
 )
 def show(
     settings: Settings,
-    ids: list[str] | None = argument("ID...", "IDs, or - for those on stdin.", offer=offer_ids()),
-    data: bool = option("--data", "Show whole payloads."),
-    eta_s: Duration | None = option("--eta DUR", "Watch to estimate their turn."),
+    ids: Annotated[
+        list[str] | None, argument("ID...", "IDs, or - for those on stdin.", offer=offer_ids())
+    ] = None,
+    data: Annotated[bool, option("--data", "Show whole payloads.")] = False,
+    eta_s: Annotated[Duration | None, option("--eta DUR", "Watch to estimate their turn.")] = None,
 ) -> ExitStatus:
     """Show everything about items: the state and its reasons, what happens next and when, and the
     commands to run next. To show an item with the ID -, give it on stdin.

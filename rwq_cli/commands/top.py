@@ -2,6 +2,7 @@
 
 import os
 from importlib.util import find_spec
+from typing import Annotated
 
 from rwq_cli.commands import Duration, InvalidArgument, Settings, command, option
 from rwq_cli.environment import how_to_install
@@ -21,9 +22,9 @@ def _interval(text: str) -> Duration:
 @command(works_read_only=True)
 def top(
     settings: Settings,
-    every_s: Duration = option(
-        "--every DUR", "Refresh interval; longer on a slow server.", _interval, default=_TWO_SECONDS
-    ),
+    every_s: Annotated[
+        Duration, option("--every DUR", "Refresh interval; longer on a slow server.", _interval)
+    ] = _TWO_SECONDS,
 ) -> None:
     """Show queues live, on the whole terminal: how many items are in each state, how fast they
     arrive and leave, and when each queue will be empty. Enter opens a queue, then an item. Other
@@ -34,33 +35,6 @@ def top(
     rwq top -q 'mail:*' --every 5s
     rwq top --sort waiting --reverse
     """
-    _check_usable(settings)
-    from rwq_cli.top.session import Session
-    from rwq_cli.top.terminal import TerminalGuard
-
-    guard = TerminalGuard()
-    # An error ends the command before anything is drawn.
-    session = Session(settings, every_s, guard)
-    from rwq_cli.top.app import TopApp
-
-    # Colour is decided here, and Textual would decide for itself.
-    no_color = os.environ.pop("NO_COLOR", None)
-    live = TopApp(session, guard)
-    if no_color is not None:
-        os.environ["NO_COLOR"] = no_color
-
-    settings.environment.note_above = session.note
-    try:
-        with guard:
-            live.run(mouse=False)
-            if live.failure is not None:
-                raise live.failure
-    finally:
-        settings.environment.note_above = None
-    guard.raise_signal()
-
-
-def _check_usable(settings: Settings) -> None:
     environment = settings.environment
     if settings.given.get("output") is not None or settings.fields is not None:
         raise UsageError("top draws on the terminal", "rwq queues has -o and --fields")
@@ -75,3 +49,26 @@ def _check_usable(settings: Settings) -> None:
         )
     if find_spec("textual") is None:
         raise InvalidArgument("top needs Textual", how_to_install("textual>=8.0,<9"))
+    from rwq_cli.top.session import Session
+    from rwq_cli.top.terminal import TerminalGuard
+
+    guard = TerminalGuard()
+    # An error ends the command before anything is drawn.
+    session = Session(settings, every_s, guard)
+    from rwq_cli.top.app import TopApp
+
+    # Colour is decided here, and Textual would decide for itself.
+    no_color = os.environ.pop("NO_COLOR", None)
+    live = TopApp(session, guard)
+    if no_color is not None:
+        os.environ["NO_COLOR"] = no_color
+
+    environment.note_above = session.note
+    try:
+        with guard:
+            live.run(mouse=False)
+            if live.failure is not None:
+                raise live.failure
+    finally:
+        environment.note_above = None
+    guard.raise_signal()

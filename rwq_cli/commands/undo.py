@@ -6,7 +6,7 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from time import time
-from typing import Any
+from typing import Annotated, Any
 
 from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
@@ -104,14 +104,14 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
 )
 def undo(
     settings: Settings,
-    file: str | None = argument(
-        "[N|FILE]", "Its number in --list, or its name. Default: the latest."
-    ),
-    redo: bool = option("--redo", "Undo the last undo, except of results."),
-    anywhere: bool = option("--anywhere", "Also for the file of another server."),
-    list_: bool = option("--list", "List the files; -q, -u and -c choose some."),
-    prune: bool = option("--prune", "Delete those that --older-than chooses."),
-    older_than_s: Duration | None = option("--older-than DUR", "Only older ones."),
+    file: Annotated[
+        str | None, argument("[N|FILE]", "Its number in --list, or its name. Default: the latest.")
+    ] = None,
+    redo: Annotated[bool, option("--redo", "Undo the last undo, except of results.")] = False,
+    anywhere: Annotated[bool, option("--anywhere", "Also for the file of another server.")] = False,
+    list_: Annotated[bool, option("--list", "List the files; -q, -u and -c choose some.")] = False,
+    prune: Annotated[bool, option("--prune", "Delete those that --older-than chooses.")] = False,
+    older_than_s: Annotated[Duration | None, option("--older-than DUR", "Only older ones.")] = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:

@@ -1,7 +1,7 @@
 """`rwq wait`: wait until a queue is empty or short enough, or items are gone."""
 
 from math import inf
-from typing import Any
+from typing import Annotated, Any
 
 from rwq_cli.cli.connect import OpenQueues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption, offer_ids, parse_id
@@ -43,15 +43,19 @@ def _sections(waited: WaitResult) -> list[Section]:
 )
 def wait(
     settings: Settings,
-    until_empty: bool = option(
-        "--until-empty",
-        "Until nothing waits, is processed or delayed (the default); buried items do not count.",
-    ),
-    below: int | None = option("--below N", "Until fewer than N wait.", min=1),
-    ids: list[bytes] | None = option(
-        "--id ID", "Until this item is gone; repeatable.", parse_id, offer=offer_ids()
-    ),
-    timeout_s: Duration | None = option("--timeout DUR", "Give up after so long."),
+    until_empty: Annotated[
+        bool,
+        option(
+            "--until-empty",
+            "Until nothing waits, is processed or delayed (the default). Buried ones do not count.",
+        ),
+    ] = False,
+    below: Annotated[int | None, option("--below N", "Until fewer than N wait.", min=1)] = None,
+    ids: Annotated[
+        list[bytes] | None,
+        option("--id ID", "Until this item is gone; repeatable.", parse_id, offer=offer_ids()),
+    ] = None,
+    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Give up after so long.")] = None,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
     """Wait until a queue is empty or short enough, or items are gone; for scripts. Several queues

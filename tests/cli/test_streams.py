@@ -135,7 +135,7 @@ REMOVE = ["rm", "-q", "jobs", "-u", "redis://127.0.0.1:1", "--all", "--yes"]
     [
         (["--help"], "rwq_cli.", -signal.SIGINT, b""),
         (["--help"], "rwq_cli.cli.app", -signal.SIGINT, NOTHING),
-        (REMOVE, "rwq_cli.commands.complete", -signal.SIGINT, NOTHING),
+        (REMOVE, "rwq_cli.commands.rm", -signal.SIGINT, NOTHING),
         # While the command runs.
         (REMOVE, "rwq_cli.core.server.address", 130, NOTHING),
         (["ls", *REMOVE[1:5]], "rwq_cli.core.server.address", 130, b""),

@@ -48,7 +48,7 @@ def test_the_table_and_its_footer(rwq: Rwq) -> None:
 def test_counting_ends_after_a_while_and_says_that_there_may_be_more(
     rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rwq_cli.core.inspect.counting.COUNT_S", 0.0)
+    monkeypatch.setattr("rwq_cli.commands.queues.COUNT_S", 0.0)
     Foreign(raw, b"mail:out").abandoned(*(b"%d" % number for number in range(5000)))
     (record,) = rwq("queues", "mail:out", "-o", "json").json
     assert record["abandoned_is_least"]

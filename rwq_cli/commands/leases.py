@@ -1,0 +1,65 @@
+"""`rwq leases`: who holds which item, and for how long."""
+
+import glob
+from itertools import islice
+from typing import Annotated
+
+from rwq_cli.cli.choosing import IN_PROCESSING, filters
+from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, WatchOption
+from rwq_cli.commands import InvalidArgument, Settings, command, option
+from rwq_cli.core.inspect.listing import leases as leases_of, merged_leases
+from rwq_cli.core.inspect.selection import Selection, Source
+from rwq_cli.views.items import ITEM_FIELDS, plain_names
+
+
+@command(
+    record=ITEM_FIELDS,
+    reads_only=True,
+    null=NULL_RECORDS,
+    plain={
+        "a lease": plain_names("leases"),
+        "of several queues": plain_names("leases", has_queue=True),
+    },
+)
+@filters(IN_PROCESSING)
+def leases(
+    settings: Settings,
+    *,
+    selection: Selection,
+    mine: Annotated[bool, option("--mine", "Only the leases of this session.")] = False,
+    limit: LimitOption = 50,
+    data: DataOption = False,
+    watch: WatchOption = None,
+    all_queues: AllQueuesOption = False,
+) -> None:
+    """List the items in processing, who holds them and for how long: abandoned items first, then by
+    the time left.
+
+    rwq leases -q jobs
+    rwq leases -q jobs --by holder
+    rwq leases -q jobs --holder 'rwq:deploy@*' -o json
+    rwq leases -q jobs --watch 2s
+    """
+    # A Tab needs none of it.
+    from rwq_cli.cli.listing import list_items
+
+    if mine and selection.holder_glob is not None:
+        raise InvalidArgument.both("--mine", "--holder")
+    if mine:
+        selection = selection._replace(holder_glob=glob.escape(settings.holder))
+    at_most, wants_data = settings.read_limit(limit), data or settings.needs_data
+    list_items(
+        settings,
+        lambda queue: leases_of(
+            queue, selection, limit=at_most, data=wants_data, bare=settings.needs_ids_only
+        ),
+        listing="leases",
+        noun="leases" if selection.is_all else "such leases",
+        source=Source(processing=True),
+        selection=selection,
+        data=data,
+        watch=watch,
+        all_queues=all_queues,
+        limit=limit,
+        joined=lambda listings: islice(merged_leases(listings), at_most),
+    )
