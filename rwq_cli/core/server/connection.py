@@ -48,7 +48,7 @@ class _Window:
     def replies(self, calls: Iterable[Command | None]) -> Iterator[Any]:
         """Send the calls; see `Connection.stream`."""
         # Notice an unreachable server before the source is read.
-        self._endpoint.take(writes=False, patience=Patience(self._endpoint)).keep()
+        self._endpoint.take(writes=False, patience=Patience(self._endpoint)).release()
         source = iter(calls)
         try:
             while not self._has_ended:
@@ -278,7 +278,7 @@ class Connection(Endpoint):
         idle time; return whether the server supports it (Redis 7.2 and Valkey do)."""
         if self.shared.no_touch is False:
             self.shared.no_touch = True
-            self.take(writes=False, patience=Patience(self)).keep()
+            self.take(writes=False, patience=Patience(self)).release()
         return self.shared.no_touch is True
 
     def __enter__(self) -> "Connection":

@@ -65,7 +65,7 @@ class Endpoint:
 
     def close(self) -> None:
         """Close all idle links; the next command opens one, resolved and authenticated anew."""
-        self.shared.forget()
+        self.shared.scripts.clear()
         self._client.connection_pool.disconnect(inuse_connections=False)
 
     def note_once(self, line: str, kind: str = "") -> None:
@@ -90,7 +90,7 @@ class Endpoint:
         limits.connect_s = self.connect_timeout_s
         pool = self.client().connection_pool
         try:
-            link = Link.taken(pool, self.name, self.reply_timeout_s, self.shared)
+            link = Link(pool, self.name, self.reply_timeout_s, self.shared)
         except (*FAILURES, ValueError) as error:
             raise self._failure(error) from error
         self.shared.was_found = True
@@ -117,7 +117,7 @@ class Endpoint:
                 error.hint = "check what was done before you repeat it"
             raise
         else:
-            link.keep()
+            link.release()
 
     def _failure(self, error: Exception) -> errors.RwqError:
         pool = self.client().connection_pool

@@ -1,7 +1,5 @@
 """One redis-py connection while it is in use: its timeouts, its mode, its errors."""
 
-import os
-import select
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -20,9 +18,6 @@ from rwq_cli.core.server.patience import limited, limits
 
 # After this time, only a reply proves that a load balancer has not dropped an idle connection.
 PING_AFTER_S = 5.0
-# In this share of it, a link is used again without redis-py's check, which costs as much as a short
-# call.
-_FRESH = 0.2
 # A step of connecting that times out ends this long before all of connecting does, or at half of
 # its time, so that its reason is known.
 _STEP_EARLIER_S = 0.1
@@ -115,8 +110,6 @@ class Shared:
         # that have that mode.
         self.no_touch: bool | None = False
         self.sockets: WeakSet[Any] = WeakSet()
-        # The last link that was given back, if any, to be used again.
-        self.kept: list[Link] = []
         # Which scripts were sent with their text, each with the pool of its server.
         self.scripts: set[tuple[Any, str]] = set()
         # What the caller was told, such as that it waits.
@@ -124,12 +117,6 @@ class Shared:
         # If it was never reached, the address may be wrong; a reply was read, so it is a Redis
         # server; and it has taken a write, so it is a primary.
         self.was_found = self.has_answered = self.has_written = False
-
-    def forget(self) -> None:
-        """Keep nothing that only holds for the connections that there are."""
-        self.scripts.clear()
-        with suppress(IndexError):
-            self.kept.pop().release()
 
 
 class Link:
@@ -139,30 +126,6 @@ class Link:
         self._pool, self._name, self._shared = pool, name, shared
         self._reply_timeout_s = reply_timeout_s
         self._raw = pool.get_connection()
-        self._poller, self._fresh_until_s = select.poll(), 0.0
-        self._poller.register(self._raw._sock, select.POLLIN)
-
-    @classmethod
-    def taken(cls, pool: Any, name: str, reply_timeout_s: float, shared: Shared) -> "Link":
-        """The link that was used a moment ago, if nothing has arrived since, such as its end; or
-        one of the pool."""
-        with suppress(IndexError):
-            kept = shared.kept.pop()
-            is_own = kept._pool is pool and kept._raw.pid == os.getpid()
-            if is_own and monotonic() < kept._fresh_until_s and not kept._poller.poll(0):
-                kept._reply_timeout_s = reply_timeout_s
-                return kept
-            kept.release()
-        return cls(pool, name, reply_timeout_s, shared)
-
-    def keep(self) -> None:
-        """Give the connection back, perhaps to be used again at once."""
-        # A client of the caller may have one connection only.
-        if isinstance(self._raw, _InTime) and not self._shared.kept:
-            self._fresh_until_s = monotonic() + _FRESH * PING_AFTER_S
-            self._shared.kept.append(self)
-        else:
-            self.release()
 
     def set_modes(self) -> None:
         """Turn on CLIENT NO-TOUCH if it is wanted and not on."""

@@ -90,7 +90,8 @@ class PushWaiter:
         if not keys:
             return
         rest_s = random.uniform(0, min(_REST_MAX_S, _REST_S * 2**self._fruitless))
-        self._fruitless += 1
+        # Only until the maximum: a worker may find nothing for days.
+        self._fruitless = min(self._fruitless + 1, 9)
         from_s = monotonic() + rest_s
         self._unwatched |= {key: from_s for key in keys if key in self._unwatched}
 

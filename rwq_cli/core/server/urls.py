@@ -123,8 +123,9 @@ def parse_address(url: str) -> Address:
     scheme, _, rest = url.partition("://")
     kind = scheme.partition("+")[2]
     rest, _, query = rest.partition("?")
-    credentials, _, place = rest.rpartition("@")
-    options = dict(parse_qsl(query, keep_blank_values=True))
+    _, credentials, _, place = _split(f"{scheme}://{rest}")
+    # Of several values, the first counts.
+    options = dict(reversed(parse_qsl(query, keep_blank_values=True)))
     user, _, password = map(unquote, credentials.partition(":"))
     options |= {"username": user} if user else {}
     options |= {"password": password} if password else {}
@@ -133,7 +134,8 @@ def parse_address(url: str) -> Address:
     names, *path = place.split("/")
     service = unquote(path.pop(0)) if path and kind == "sentinel" else ""
     port = 26379 if kind == "sentinel" else 6379
-    hosts = tuple(_host_port(name, port) for name in names.split(",") if name or not kind)
+    each = names.split(",") if kind else [names]
+    hosts = tuple(_host_port(name, port) for name in each if name or not kind)
     db = options.get("db") or unquote("/".join(path)).strip("/")
     return Address(scheme, hosts, "", service, db, options)
 

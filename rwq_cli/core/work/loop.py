@@ -99,12 +99,16 @@ class Worker:
                 raise self._failure
         except BaseException:
             running = [(job, PutBack(front=True)) for job in self.session.held.running]
-            # Unless a call hangs, which is the last one then.
-            if self._turn.acquire(timeout=_LAST_CALL_S):
+            has_turn = self._turn.acquire(timeout=_LAST_CALL_S)
+            ends = [*taken_from(self._ends), *running]
+            if has_turn:
                 try:
-                    self._record(self.session.exchange([*taken_from(self._ends), *running]))
+                    self._record(self.session.exchange(ends))
                 finally:
                     self._turn.release()
+            else:
+                # A call hangs, which is the last one then.
+                self.session.held.end(ends)
             for ended in self.session.held.abandon():
                 self._tell(ended)
             raise
@@ -156,6 +160,7 @@ class Worker:
         end: JobEnd = PutBack(front=True)
         try:
             for job in jobs:
+                job.has_started = True
                 self._tell(Started(job))
             end = self._end_of(jobs)
         finally:
@@ -199,6 +204,9 @@ class Worker:
         with self._turn:
             while not (self._to_run or self._is_over):
                 self._lead()
+            if self._is_over and self._ends:
+                # The thread that ends the worker did not wait for this one, whose call took items.
+                self._record(self.session.exchange(taken_from(self._ends)))
             return None if self._is_over else self._to_run.popleft()
 
     def _lead(self) -> None:
@@ -252,7 +260,7 @@ class Worker:
             return
         slot = self._free.popleft()
         for job in jobs:
-            job.has_started, job.slot = True, slot
+            job.slot = slot
         self._to_run.append((slot, jobs))
 
     @property

@@ -90,6 +90,8 @@ def test_a_url_without_its_password_names_the_same_server() -> None:
 
 
 SAME = [
+    ("unix:///home/ann@example/sock", "unix:///home/ann%40example/sock", True),
+    ("redis://a/0?db=1&db=2", "redis://a/1", True),
     ("redis://:***@h:7391/0", "redis://h:7391/0", True),
     ("redis://ops:***@h", "rediss://h:6379/0", True),
     ("redis://H/2", "redis://h:6379?db=2", True),
@@ -131,6 +133,12 @@ EXAMPLES = "use host:6379, redis://host:6379/0, rediss://host, unix:///path/to/s
 
 
 REFUSED = (
+    # Its `+cluster` or `+sentinel` was forgotten.
+    (
+        "redis://a:1,b:2/0",
+        "malformed server URL redis://a:1,b:2/0: a host or port cannot be read",
+        "use redis://user:password@host:6379/0, with % escapes in the password",
+    ),
     ("local", "not a server URL: local", EXAMPLES),
     ("http://user:secret@host", "not a server URL: http://user:***@host", EXAMPLES),
     (
