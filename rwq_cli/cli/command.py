@@ -127,6 +127,14 @@ class RwqGroup(TyperGroup):
     def __init__(self, *, params: Iterable[Any] = (), **more: Any) -> None:
         super().__init__(params=[*global_options(), *params], **more)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        found: list[Any] = super().shell_complete(ctx, incomplete)
+        for each in found:
+            if each.value in self.commands:
+                # Typer's own is cut after 45 characters.
+                each.help = self.commands[each.value].get_short_help_str(200)
+        return found
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
             from rwq_cli.cli.unknown_words import unknown_command

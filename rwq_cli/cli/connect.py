@@ -346,5 +346,4 @@ def warn_of_reading(
 ) -> None:
     """Print a note if `--match` or `--where` resets the idle times of items on this server."""
     if selection.needs_data and queues:
-        name = "--where" if selection.match is None else "--match"
-        note_idle_reset(settings, queues[0], f"{name} reads the data")
+        note_idle_reset(settings, queues[0], "--match and --where read the data")

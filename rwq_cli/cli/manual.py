@@ -14,7 +14,7 @@ _OWN_MEANINGS: dict[ExitCode, str] = {
     ExitStatus.USAGE: "wrong usage",
 }
 # What only reads does nothing in part.
-_READING: dict[ExitCode, str] = {ExitStatus.PARTIAL: "the output could not be written"}
+UNWRITTEN = "the output could not be written"
 _OF_MONITORS = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
 
 
@@ -51,7 +51,8 @@ class Manual(NamedTuple):
         """Every exit code of the command with its meaning, in order."""
         usual = [each for each in ExitStatus if each is not ExitStatus.NO]
         shown = _OF_MONITORS if self.monitors else usual
-        meanings = _OWN_MEANINGS | (_READING if self.reads_only else {})
+        is_batch = not (self.reads_only or self.always_table)
+        meanings = _OWN_MEANINGS | ({} if is_batch else {ExitStatus.PARTIAL: UNWRITTEN})
         merged: dict[ExitCode, str] = {each: meanings.get(each, each.summary) for each in shown}
         merged.update(self.exits)
         return {status: merged[status] for status in sorted(merged)}

@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import Annotated, Any
 
 from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.manual import UNWRITTEN
 from rwq_cli.cli.options import offer_contexts
 from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, escaped, option
@@ -202,7 +203,11 @@ def show(
     _show_one(settings, context, settings.contexts.current)
 
 
-@command(record=CONTEXT_FIELDS, usage="wrong usage, or the file cannot be used")
+@command(
+    record=CONTEXT_FIELDS,
+    usage="wrong usage, or the file cannot be used",
+    partial=UNWRITTEN,
+)
 def set_(
     settings: Settings,
     name: NameArgument,
@@ -270,7 +275,7 @@ def set_(
         )
 
 
-@command(record=CONTEXT_FIELDS, usage=_NO_SUCH)
+@command(record=CONTEXT_FIELDS, usage=_NO_SUCH, partial=UNWRITTEN)
 def use(settings: Settings, name: NameArgument) -> None:
     """Make a context the current one; - is the previous one.
 
@@ -285,7 +290,7 @@ def use(settings: Settings, name: NameArgument) -> None:
     _show_one(settings, context, contexts.current, text=text)
 
 
-@command(record=CONTEXT_FIELDS, usage=_NO_SUCH)
+@command(record=CONTEXT_FIELDS, usage=_NO_SUCH, partial=UNWRITTEN)
 def rm(
     settings: Settings,
     names: Annotated[list[str], argument("NAME...", "The contexts' names.", offer=offer_contexts)],

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from rwq_cli.cli.manual import UNWRITTEN
 from rwq_cli.commands import Settings, command
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.environment import raising_on_terminate
@@ -47,7 +48,7 @@ _STEPS = (
 _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
 
 
-@command()
+@command(partial=UNWRITTEN)
 def demo(settings: Settings) -> None:
     """Run the main commands on a throwaway server and show their output, in a few seconds.
 

@@ -4,6 +4,7 @@ import os
 from importlib.util import find_spec
 from typing import Annotated
 
+from rwq_cli.cli.manual import UNWRITTEN
 from rwq_cli.commands import Duration, InvalidArgument, Settings, command, option
 from rwq_cli.environment import how_to_install
 from rwq_cli.exit_codes import UsageError
@@ -19,7 +20,7 @@ def _interval(text: str) -> Duration:
     return every_s
 
 
-@command(works_read_only=True)
+@command(works_read_only=True, partial=UNWRITTEN)
 def top(
     settings: Settings,
     every_s: Annotated[

@@ -60,9 +60,10 @@ def use_context(path: Path, name: str) -> Contexts:
         if wanted not in document["contexts"]:
             read_contexts(path).named(str(wanted))
         if wanted != current:
-            document.pop("previous", None)
             if current is not None:
                 document["previous"] = str(current)
+            else:
+                document.pop("previous", None)
             document["current"] = str(wanted)
     return read_contexts(path)
 

@@ -68,7 +68,8 @@ _CONTEXT: Mapping[str, _Check] = {
     "read_only": (lambda value: isinstance(value, bool), "true or false"),
     "protect": (tuple(Protection).__contains__, f"one of {', '.join(Protection)}"),
 }
-_FILE: Mapping[str, _Check] = {"current": _TEXT, "previous": _TEXT, "contexts": _TABLE}
+_NAME: _Check = (lambda value: isinstance(value, str), "a name in quotes")
+_FILE: Mapping[str, _Check] = {"current": _NAME, "previous": _NAME, "contexts": _TABLE}
 KEYS = tuple(_CONTEXT)
 
 
@@ -184,7 +185,8 @@ def check_name(name: str) -> None:
 def _context(path: Path, name: str, table: Any) -> Context:
     check_name(name)
     where = f"context {name} in {path}"
-    _check_table(str(path), {where: table}, {where: _TABLE})
+    if not _TABLE[0](table):
+        raise ContextError(f"{where} has a wrong value", f"it must be {_TABLE[1]}")
     _check_table(where, table, _CONTEXT)
     if "url" not in table:
         raise ContextError(f"{where} has no url", 'add url = "redis://host:6379/0"')

@@ -145,7 +145,8 @@ def parse_line(line: bytes) -> tuple[bytes | None, ItemSnapshot | Result | Contr
     if (result_of := _bytes(record.result_of, record.result_of_b64)) is not None:
         return queue, _result(record, result_of)
     for word in ControlWord:
-        if (value := getattr(record, word)) is not UNSET:
+        is_for_item = word is ControlWord.NOT_REMOVED
+        if (value := getattr(record, word)) is not UNSET and is_for_item <= (item_id is not None):
             return queue, ControlLine(word, item_id, record.lines_b64, value)
     # An empty ID is valid.
     raise BadRecord("it has no id")
