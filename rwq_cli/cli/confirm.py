@@ -3,8 +3,10 @@
 Which confirmation is required depends on the server's context: see `Protection`.
 """
 
+import os
 import re
 import termios
+import textwrap
 from contextlib import suppress
 
 from rwq_cli.cli.settings import Settings
@@ -100,7 +102,13 @@ def _answer(question: str, asks: str, yes: str) -> str:
         # Discard what was typed before the question.
         with suppress(termios.error):
             termios.tcflush(terminal, termios.TCIFLUSH)
-        terminal.write(f"{question} {asks}".lstrip().encode())
+        text, columns = f"{question} {asks}".lstrip(), 0
+        with suppress(OSError):
+            columns = os.get_terminal_size(descriptor).columns
+        if columns and len(_COLOUR.sub("", text)) >= columns:
+            lines = textwrap.wrap(question, columns, break_long_words=False, break_on_hyphens=False)
+            text = "\n".join((*lines, asks))
+        terminal.write(text.encode())
         answer = terminal.readline()
         if not answer.endswith(b"\n"):
             # Ctrl-D leaves the cursor on the line of the question.
