@@ -111,10 +111,7 @@ class StopToken:
 
 @dataclass
 class StopConditions:
-    """Counts what a worker does, and decides by its limits when it ends; see `WorkQueue.work`.
-
-    It is told of each exchange, by `reserve` before and `note` after.
-    """
+    """Counts what a worker does, and decides by its limits when it ends; see `WorkQueue.work`."""
 
     session: "WorkSession"
     drains: bool = False

@@ -30,7 +30,6 @@ _LOST = (Status.ELSEWHERE, Status.WRONG_TYPE, Status.MISSING, Status.NOT_OWNER)
 # All IDs are in processing, and have no conditions but their holder.
 _PLACE = {**Located((), "leased").args(), **ANY.args()}
 
-
 _T = TypeVar("_T")
 
 
@@ -107,7 +106,6 @@ def loss_at(ended: Ended, outcome: Outcome, now_s: float) -> Loss | None:
 
 
 def loss_of(outcome: Outcome) -> Loss:
-    """Why a job is lost, from the outcome of a call under its lease."""
     if outcome.status is Status.MISSING:
         return Loss.GONE
     if outcome.status is Status.WRONG_TYPE:
@@ -118,19 +116,7 @@ def loss_of(outcome: Outcome) -> Loss:
 
 
 class HeldJobs:
-    """The jobs of a worker, for all of its threads.
-
-    A job is held from the call that leased it until the reply to the call that ended it, also while
-    its end waits for that reply in `_unsettled`; or until it is found lost:
-
-    - a renewal is refused, because the lease has ended or has another holder;
-    - renewals fail until the lease has ended by our clock;
-    - this worker leases the item again, so that the first lease must have ended;
-    - the call that ends it is refused.
-
-    In the first three its handler runs: it has a `loss`, which is reported, and its end is settled
-    at once, without a call. In the last, its end alone is reported, as lost.
-    """
+    """The jobs of a worker, for all its threads: each until its end is settled, or it is lost."""
 
     def __init__(self, policy: RetryPolicy, clock: Clock, rng: random.Random) -> None:
         self.policy, self._clock, self._random = policy, clock, rng
@@ -213,7 +199,6 @@ class HeldJobs:
         return again
 
     def settle(self, ended: Ended, loss: Loss | None = None) -> None:
-        """Note that the server has done what was to be done, or that the job was lost."""
         job = ended.job
         with self._lock:
             if loss is not None:

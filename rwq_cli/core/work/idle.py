@@ -41,9 +41,8 @@ class WorkWaiter:
         """The commands that look at all queues; `ready_queues` reads their replies."""
         # Single commands cost the server a tenth of a script.
         looks: list[Command] = [("TIME",)]
-        for queue in self._queues:
-            looks.append(("LLEN", queue.keys.main))
-            looks.append(("ZRANGE", queue.keys.delayed, 0, 0, "WITHSCORES"))
+        for keys in (queue.keys for queue in self._queues):
+            looks += ("LLEN", keys.main), ("ZRANGE", keys.delayed, 0, 0, "WITHSCORES")
         return looks
 
     def ready_queues(self, replies: Sequence[Any]) -> list[Queue]:

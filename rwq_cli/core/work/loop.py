@@ -1,8 +1,7 @@
 """The loop of a worker: each thread runs functions, and leads whenever it has nothing to run.
 
-One leads at a time: it ends what has ended, with the call that takes the next items, of which it
-then runs the first. The others wait for their turn, so no item waits for a thread to be told.
-One more thread renews the leases. Whatever fails in one of them ends the worker.
+The others wait for their turn to lead, so no item waits for a thread to be told. Whatever fails in
+one of them ends the worker.
 """
 
 import time
@@ -138,7 +137,6 @@ class Worker:
             self._is_over = True
 
     def _serve(self) -> None:
-        """Run functions and lead, in turn, until the worker ends."""
         try:
             while given := self._next():
                 self._call(*given)
@@ -153,8 +151,6 @@ class Worker:
         # The listener may be what failed.
         with suppress(Exception):
             self._tell(Failed(error))
-
-    # Running functions.
 
     def _call(self, slot: int, jobs: list[Job]) -> None:
         end: JobEnd = PutBack(front=True)
@@ -196,8 +192,6 @@ class Worker:
         policy = self.session.held.policy
         is_released = isinstance(end, Failure) and policy.on_fail is OnFail.RELEASE
         return _REST_S if is_released and policy.is_last(job.attempt) else 0.0
-
-    # Leading: taking and ending items.
 
     def _next(self) -> tuple[int, list[Job]] | None:
         """The jobs that a thread is to run next, and their slot; None once the worker ends."""
@@ -286,8 +280,6 @@ class Worker:
             with self._event_lock:
                 self._on_event(event)
 
-    # Waiting for work, and for the server.
-
     def _wait_for_ends(self) -> None:
         """Wait until something has ended, a slot has rested, or the worker is woken."""
         until_s = self._resting[0][0] - self._clock.monotonic() if self._resting else _LOOK_S
@@ -335,8 +327,6 @@ class Worker:
         if self._is_out is None or self._conditions.ends_on(error):
             raise error
         self._note_contact()
-
-    # Renewing leases.
 
     def _renew_all(self) -> None:
         for job in self.session.renew():

@@ -99,9 +99,6 @@ class Step(NamedTuple):
         return self.fate is Fate.COMPLETED and self.data is None
 
 
-_COMPLETED = Step(Fate.COMPLETED)
-
-
 @dataclass(frozen=True)
 class RetryPolicy:
     """When a failed job is tried again, and what happens after its last attempt.
@@ -127,10 +124,8 @@ class RetryPolicy:
     on_fail: OnFail = OnFail.BURY
 
     def __post_init__(self) -> None:
-        if (
-            min(self.retries, self.backoff_s, self.backoff_max_s, self.jitter) < 0
-            or self.jitter > 1
-        ):
+        least = min(self.retries, self.backoff_s, self.backoff_max_s, self.jitter)
+        if least < 0 or self.jitter > 1:
             raise InvalidArgument(
                 "retries and backoff cannot be negative, and the jitter is at most 1",
                 "give 0 or more, and a jitter such as 0.2 for 20%",
@@ -156,7 +151,7 @@ class RetryPolicy:
         """What happens to the item of a job that ended so; None if it is exhausted."""
         match end:
             case Done():
-                return _COMPLETED if end.result is None else Step(Fate.COMPLETED, end.result)
+                return Step(Fate.COMPLETED, end.result)
             case PutBack():
                 return Step(Fate.RELEASED, front=end.front)
             case GiveUp():

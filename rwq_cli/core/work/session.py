@@ -36,11 +36,7 @@ _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
 
 
 class WorkSession:
-    """Leases items from queues and ends them, in one thread, and renews their leases in any.
-
-    The queues are in order of preference, on one connection. An item is completed, retried, buried
-    or released only while this session holds its lease, in one atomic step.
-    """
+    """Leases items from queues and ends them, in one thread, and renews their leases in any."""
 
     def __init__(
         self,
@@ -56,7 +52,7 @@ class WorkSession:
         first = self._queues[0]
         self.lease_s, self._lease_ms = lease_s, lease_time_ms(lease_s)
         self._is_fair = fair
-        # Checked here, before anything is leased.
+        # Checked before anything is leased.
         result_time_ms(result_ttl_s)
         self._result_ttl_s = result_ttl_s
         self._random = rng or random.Random()
@@ -80,14 +76,11 @@ class WorkSession:
         """How many ended jobs, and calls that may have leased items, are not acknowledged yet."""
         return len(self.held.unsettled) + len(self._doubtful)
 
-    # Ending jobs, and taking new ones.
-
     def exchange(self, ends: Iterable[tuple[Job, JobEnd]] = (), *, take: int = 0) -> ExchangeResult:
         """End jobs, and take up to so many new ones of one queue in the same round trip.
 
-        With several queues, taking needs a second round trip. An item whose attempts are used up is
-        given up without another attempt, and is among `ended`. Whatever an earlier exchange has
-        left unsettled is settled, too. A `ServerError` is not raised: it is the `error`.
+        With several queues, taking needs a second one. Whatever an earlier exchange has left
+        unsettled is settled, too. A `ServerError` is not raised: it is the `error`.
         """
         request = None
         if take > 0:
@@ -171,7 +164,6 @@ class WorkSession:
             self._doubtful[request.holder] = queue
 
     def _note_answer(self, error: ServerError | None = None) -> None:
-        """Note whether the server answers, in whichever thread."""
         if error is not None and self.error is None:
             self.failing_since_s = self.clock.monotonic()
         self.error = error
@@ -237,11 +229,9 @@ class WorkSession:
                 if len(page) < _DOUBTFUL_PAGE:
                     break
             # Those that were leased last are first in the list.
-            for _ in release(own, unknown[::-1], own_only=True, front=True, grace_s=0.0):
-                pass
+            puts = release(own, unknown[::-1], own_only=True, front=True, grace_s=0.0)
+            deque(puts, maxlen=0)
             self._doubtful.pop(holder, None)
-
-    # Renewing leases.
 
     @property
     def next_renewal_s(self) -> float:
@@ -252,11 +242,8 @@ class WorkSession:
         return max(0.0, max(due_s, self._renewed_s + pause_s) - self.clock.monotonic())
 
     def renew(self) -> list[Job]:
-        """Renew the leases of all jobs in one round trip; returns those found lost, each once.
-
-        If the server does not answer, a job is lost only once its lease has ended by our clock. The
-        error is not raised; see `error`.
-        """
+        """Renew all leases in one round trip; returns the jobs found lost, each once. A
+        `ServerError` is not raised: it is the `error`."""
         jobs = self.held.all
         batches = [*batches_of(jobs, attrgetter("queue"))]
         args: dict[str, Any] = {"lease_ms": self._lease_ms, "has_owners": True}
@@ -299,15 +286,14 @@ class WorkSession:
                     job.is_forgiven = True
 
     def wait_for_work(self, timeout_s: float) -> bool:
-        """Wait until a queue may have an item to lease; see `WorkWaiter.wait`."""
+        """See `WorkWaiter.wait`."""
         try:
-            found = self.waiter.wait(timeout_s)
+            if found := self.waiter.wait(timeout_s):
+                self._note_answer()
+            return found
         except ServerError as error:
             self._note_answer(error)
             raise
-        if found:
-            self._note_answer()
-        return found
 
     def __enter__(self) -> "WorkSession":
         return self
