@@ -5,7 +5,7 @@ queue, or to several, each to the one that its ID picks.
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from itertools import repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
@@ -137,13 +137,14 @@ def add_batches(
                 sent.append((part, is_new and part.random_ids and not dry_run))
                 if sent[-1][1]:
                     data_keys = [queue.keys.item_prefix + item_id for item_id in part.ids]
-                    data = ("MSET", *_interleaved(data_keys, part.data))
+                    data = ("MSET", *chain.from_iterable(zip(data_keys, part.data, strict=True)))
                     yield Transaction((data, ("LPUSH", queue.keys.main, *part.ids)))
                     continue
                 # The script forgets leftovers of earlier items, and leaves keys of the wrong type.
                 known = "distinct" if len(set(part.ids)) == len(part.ids) else "any"
                 known = "random" if part.random_ids else "new" if is_new else known
-                rest, delays = _interleaved(part.ids, part.data), _dues_arg(part.dues)
+                rest = chain.from_iterable(zip(part.ids, part.data, strict=True))
+                delays = _dues_arg(part.dues)
                 yield queue.script("add", *rest, dry_run=dry_run, known=known, delays=delays)
 
     def outcomes() -> Iterator[OutcomeBatch]:
@@ -185,13 +186,6 @@ def _dues_arg(dues: Sequence[Due | None] | None) -> str:
         ";" if due is None else f"+{due.ms:.3f};" if due.from_now else f"{due.ms:.0f};"
         for due in some
     )
-
-
-def _interleaved(ids: Sequence[bytes], data: Sequence[bytes]) -> list[bytes]:
-    """ID, data, ID, data, ..."""
-    pairs = [*ids, *data]
-    pairs[::2], pairs[1::2] = ids, data
-    return pairs
 
 
 class BatchBuilder:
@@ -246,14 +240,10 @@ def picker(names: Iterable[bytes]) -> Callable[[bytes], bytes]:
     its own items do.
     """
     # Sorted: of two equal hashes, which do not happen, the first counts.
-    begun = {name: blake2b(name + b"\0", digest_size=8) for name in sorted(set(names))}
-
-    def digest(name: bytes, item_id: bytes) -> bytes:
-        hashed = begun[name].copy()
-        hashed.update(item_id)
-        return hashed.digest()
-
-    return lambda item_id: max(begun, key=lambda name: digest(name, item_id))
+    once = sorted(set(names))
+    return lambda item_id: max(
+        once, key=lambda name: blake2b(b"%b\0%b" % (name, item_id), digest_size=8).digest()
+    )
 
 
 def add_spread(

@@ -46,9 +46,17 @@ class Export:
             for page in ScheduledCursor(queue, name):
                 yield from self._snapshots(unlisted(self._fresh(page, takes=True)))
         queue.progress.begin("looking for items in no list")
-        left, leased = self._walk_keys()
+        left: set[bytes] = set()
+        leased: dict[bytes, None] = {}
+        for page in queue.connection.scan_keys(keys.pattern):
+            left.update(self._fresh(ids_of(page, keys.item_prefix)))
+            if self._chosen is None:
+                found = self._fresh(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
+                leased.update((i, None) for i in found if not may_be_in_nested_queue(i))
+        nested = nested_names(queue, map(keys.item, left))
+        own = (i for i in left if not (nested and is_key_of(keys.item(i), nested)))
         # Few, unless the queue is broken.
-        yield from read_items(queue, self._fresh(left, takes=True), self.skipped)
+        yield from read_items(queue, self._fresh(own, takes=True), self.skipped)
         if self._chosen is None:
             for facts in probe(queue, self._fresh(leased)):
                 self.skipped.stray_leases += facts.state is State.STRAY_LEASE
@@ -60,19 +68,6 @@ class Export:
         for batch in all_results(self._queue):
             self.results_read += len(batch)
             yield batch
-
-    def _walk_keys(self) -> tuple[Iterable[bytes], dict[bytes, None]]:
-        """The wanted IDs of items and of leases that were not exported yet."""
-        queue, keys = self._queue, self._queue.keys
-        left: set[bytes] = set()
-        leased: dict[bytes, None] = {}
-        for page in queue.connection.scan_keys(keys.pattern):
-            left.update(self._fresh(ids_of(page, keys.item_prefix)))
-            if self._chosen is None:
-                found = self._fresh(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
-                leased.update((i, None) for i in found if not may_be_in_nested_queue(i))
-        nested = nested_names(queue, map(keys.item, left))
-        return (i for i in left if not (nested and is_key_of(keys.item(i), nested))), leased
 
     def _fresh(self, ids: Iterable[bytes], *, takes: bool = False) -> list[bytes]:
         """Those of the IDs that are wanted and were not taken yet."""

@@ -42,15 +42,41 @@ def move(
     force: bool = False,
     expected: Expected = ANY,
     grace_s: float = GRACE_S,
+    undoes: tuple[bytes, Mapping[bytes, int] | None] = (b"", None),
     dry_run: bool = False,
 ) -> Outcomes:
     """Move items to the end of another queue; see `WorkQueue.move_many`.
 
     Each is in one of the two at every instant. With a journal, what is moved is written to it
-    first; items that do not meet the conditions of `expected` any more are `CHANGED`.
+    first; items that do not meet the conditions of `expected` any more are `CHANGED`. `undoes` are
+    the key of the marks of a file, and the number of each line.
     """
-    known = ids, expected, grace_s, journal, force
-    return Outcomes(_moved(queue, queue.sibling(to), *known, dry_run=dry_run))
+    other = queue.sibling(to)
+
+    def batches() -> Iterator[OutcomeBatch]:
+        # Before anything is held here.
+        other.keys.check_new()
+        other.check_one_slot()
+        is_near = queue.connection.root is other.connection.root and (
+            not queue.connection.is_cluster or hash_tag(queue.name) == hash_tag(other.name)
+        )
+        finished: set[bytes] = set()
+        if is_near:
+            args, both = moving_args(other.name, force, *undoes), (expected, journal)
+            how: dict[str, Any] = {"items_max": _MOVE_ITEMS, "keeps_leased": not force}
+            act = by_script(queue, "move", args, *both, dry_run=dry_run, **how)
+        else:
+            act = transfer = Transfer(queue, other, force, once_read(queue, expected), dry_run)
+            for batch in transfer.finish():
+                finished.update(batch.ids)
+                yield batch
+            if not dry_run:
+                act = saving(queue, journal, act, expected, keeps_leased=not force)
+        left = (i for i in ids if i not in finished) if finished else ids
+        grace = None if force else grace_s
+        yield from run(queue, act, left, "moving", expected, grace_s=grace)
+
+    return Outcomes(batches())
 
 
 def move_back(
@@ -77,10 +103,13 @@ def move_back(
         if file_id is not None:
             numbers[item.item_id] = number
     undoes = b"" if file_id is None else queue.keys.undo(file_id), numbers
-    known = queue, prints, Expected(fingerprints=prints), grace_s
+    how: dict[str, Any] = {"grace_s": grace_s, "undoes": undoes, "dry_run": dry_run}
+    moved = move(
+        queue.sibling(moved_to), prints, queue, expected=Expected(fingerprints=prints), **how
+    )
 
     def batches() -> Iterator[OutcomeBatch]:
-        for batch in _moved(queue.sibling(moved_to), *known, undoes=undoes, dry_run=dry_run):
+        for batch in moved.batches:
             found = batch.only(prints.keys())
             there = existing(queue, found.ids_with(Status.MISSING))
             # What an undo finishes, it has moved back.
@@ -91,42 +120,6 @@ def move_back(
             )
 
     return Outcomes(batches())
-
-
-def _moved(
-    queue: Queue,
-    to: Queue,
-    ids: Iterable[bytes | Flush],
-    expected: Expected,
-    grace_s: float,
-    journal: Journal | None = None,
-    force: bool = False,
-    *,
-    undoes: tuple[bytes, Mapping[bytes, int] | None] = (b"", None),
-    dry_run: bool,
-) -> Iterator[OutcomeBatch]:
-    """Move items; `undoes` are the key of the marks of a file, and the number of each line."""
-    # Before anything is held here.
-    to.keys.check_new()
-    to.check_one_slot()
-    is_near = queue.connection.root is to.connection.root and (
-        not queue.connection.is_cluster or hash_tag(queue.name) == hash_tag(to.name)
-    )
-    finished: set[bytes] = set()
-    if is_near:
-        args, both = moving_args(to.name, force, *undoes), (expected, journal)
-        how: dict[str, Any] = {"items_max": _MOVE_ITEMS, "keeps_leased": not force}
-        act = by_script(queue, "move", args, *both, dry_run=dry_run, **how)
-    else:
-        act = transfer = Transfer(queue, to, force, once_read(queue, expected), dry_run)
-        for batch in transfer.finish():
-            finished.update(batch.ids)
-            yield batch
-        if not dry_run:
-            act = saving(queue, journal, act, expected, keeps_leased=not force)
-    left = (i for i in ids if i not in finished) if finished else ids
-    grace = None if force else grace_s
-    yield from run(queue, act, left, "moving", expected, grace_s=grace)
 
 
 def moving_args(
@@ -252,7 +245,14 @@ class Transfer:
             prints = {item.item_id: fingerprint(item.data) for item in part}
             moved = 0
             try:
-                there = self._copied(part)
+                there: dict[bytes, None] = {}
+                # As buried ones in their order.
+                now_ms, guard = self._to.now_ms(), Lease(BURIED_GUARD + self._coming, None)
+                waits = (item._replace(place=None, lease=guard, due_ms=None) for item in part)
+                buried = (i._replace(buried_ms=now_ms + at / 1000) for at, i in enumerate(waits, 1))
+                for batch in restore(self._to, (Line(0, item) for item in buried)).batches:
+                    ids = batch.ids_with(Status.IMPORTED, Status.ALREADY_THERE)
+                    there.update(dict.fromkeys(ids))
                 stale = _remove(self._queue, {item_id: prints[item_id] for item_id in there})
                 _push(self._to, [item_id for item_id in there if item_id not in stale])
                 moved = len(there) - len(stale)
@@ -269,18 +269,6 @@ class Transfer:
                     is_gone = stale[item_id] is Status.MISSING
                     status = Status.MISSING if is_gone else Status.CHANGED
                 yield Outcome(item_id, status)
-
-    def _copied(self, items: Sequence[ItemSnapshot]) -> dict[bytes, None]:
-        """Copy items to the other queue, as buried ones in their order; the IDs of those that are
-        there now."""
-        now_ms, guard = self._to.now_ms(), Lease(BURIED_GUARD + self._coming, None)
-        waits = (item._replace(place=None, lease=guard, due_ms=None) for item in items)
-        buried = (i._replace(buried_ms=now_ms + at / 1000) for at, i in enumerate(waits, 1))
-        lines = (Line(0, item) for item in buried)
-        there: dict[bytes, None] = {}
-        for batch in restore(self._to, lines).batches:
-            there.update(dict.fromkeys(batch.ids_with(Status.IMPORTED, Status.ALREADY_THERE)))
-        return there
 
     def finish(self) -> Iterator[OutcomeBatch]:
         """Finish what a killed move between these queues has left, in order: what has gone from
