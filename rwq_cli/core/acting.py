@@ -97,9 +97,8 @@ class ActingQueue(Queue):
         grace_s: float = GRACE_S,
     ) -> Outcomes:
         """Return a stream of items to the queue; see `release`."""
-        given = each_id(ids)
         return schedule.release(
-            self, given, force=force, front=front, delay_s=delay_s, grace_s=grace_s
+            self, each_id(ids), force=force, front=front, delay_s=delay_s, grace_s=grace_s
         )
 
     def bury(

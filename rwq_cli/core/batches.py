@@ -1,5 +1,4 @@
-"""Splitting work into calls that do not block the server for long; its progress, and what of it
-the server acknowledged."""
+"""Splitting work into calls that do not block the server for long; what was acknowledged."""
 
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
@@ -15,10 +14,9 @@ class ProgressListener:
     """Receives the progress of long operations, and ignores it; see `Connection.progress`."""
 
     def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
-        """A stage begins, such as `reading the data keys`.
+        """A stage of about `total` steps begins, such as `reading the data keys`.
 
-        `total` is about how many steps it has; None if unknown. A function is called only if the
-        progress is shown, and before the stage sends anything.
+        A function is called only if progress is shown, and before the stage sends anything.
         """
 
     def advance(self, count: int) -> None:

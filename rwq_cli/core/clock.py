@@ -1,7 +1,4 @@
-"""The client's clock, which tests can replace, and times as the server counts them.
-
-Dates come from the server's clock.
-"""
+"""The client's clock, which tests can replace, and times as the server counts them."""
 
 import time
 from functools import partial

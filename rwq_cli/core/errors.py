@@ -4,6 +4,11 @@ Every error has a `code`, a stable word for scripts, and a `hint`, which says wh
 """
 
 
+def text_of(raw: bytes) -> str:
+    """Bytes as messages have them."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
 class RwqError(Exception):
     """Base of all errors that rwq raises on purpose.
 
@@ -39,8 +44,8 @@ class LeaseLost(RwqError, code="lease-lost"):
 
     @classmethod
     def of(cls, item_id: bytes) -> "LeaseLost":
-        name = item_id.decode("utf-8", "backslashreplace")
-        return cls(f"{name} is not leased to this session any more", "lease it for longer")
+        why = f"{text_of(item_id)} is not leased to this session any more"
+        return cls(why, "lease it for longer")
 
 
 class ServerError(RwqError):
@@ -87,17 +92,14 @@ class PermissionDenied(ServerError, code="permission-denied"):
     """The ACL user may not run a command or access a key."""
 
 
-class WrongType(
-    ServerError,
-    code="wrong-type",
-    hint="see what it is with the TYPE command, or name another queue",
-):
+class WrongType(ServerError, code="wrong-type"):
     """A key of the queue has a type that the protocol does not allow."""
+
+    hint = "see what it is with the TYPE command, or name another queue"
 
     @classmethod
     def of(cls, key: bytes) -> "WrongType":
-        name = key.decode("utf-8", "backslashreplace")
-        return cls(f"{name} has the wrong type")
+        return cls(f"{text_of(key)} has the wrong type")
 
 
 class OutOfMemory(ServerError, code="out-of-memory", is_transient=True):

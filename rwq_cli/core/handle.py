@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from rwq_cli.core.batches import ProgressListener, in_doubt
 from rwq_cli.core.clock import Clock
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.errors import InvalidArgument, text_of
 from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch
@@ -61,10 +61,9 @@ class Queue:
         tagged = b"{%b}" % self.name
         if hash_tag(tagged) is None:
             tagged = b"{q}" + self.name
-        shown, usable = (each.decode("utf-8", "backslashreplace") for each in (self.name, tagged))
         raise InvalidArgument(
-            f"{shown} has no hash tag: on a cluster its keys are on several nodes",
-            f"name the queue {usable}: its keys are then in one slot",
+            f"{text_of(self.name)} has no hash tag: on a cluster its keys are on several nodes",
+            f"name the queue {text_of(tagged)}: its keys are then in one slot",
         )
 
     @property
@@ -145,11 +144,9 @@ class Queue:
 
     def sibling(self, name: "bytes | str | Queue") -> "Queue":
         """The queue with this name on the same connection; a handle is that of the queue itself."""
-        return (
-            name
-            if isinstance(name, Queue)
-            else Queue(self.connection, name, holder=self.holder, clock=self.clock)
-        )
+        if isinstance(name, Queue):
+            return name
+        return Queue(self.connection, name, holder=self.holder, clock=self.clock)
 
     def now_ms(self) -> int:
         """The server's clock, unix ms."""

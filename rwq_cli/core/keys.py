@@ -29,7 +29,7 @@ import re
 from collections.abc import Sequence
 from fnmatch import translate
 
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.errors import InvalidArgument, text_of
 
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
@@ -100,10 +100,9 @@ class QueueKeys:
     def check_new(self) -> None:
         """Refuse a queue that may be created if its keys look like those of another's items."""
         if self.outer_names:
-            names = self.name, self.outer_names[0]
-            shown, other = (name.decode("utf-8", "backslashreplace") for name in names)
+            name, other = text_of(self.name), text_of(self.outer_names[0])
             raise InvalidArgument(
-                f"the keys of a queue named {shown} would look like items of the queue {other}",
+                f"the keys of a queue named {name} would look like items of the queue {other}",
                 "name it without :item, :lease, :leased_by_session, :result and :undo",
             )
 

@@ -50,8 +50,6 @@ class WorkQueue(ActingQueue):
     while it is read. The outcomes of several IDs may come in another order.
     """
 
-    # Adding.
-
     def add(
         self,
         data: bytes | str,
@@ -83,8 +81,6 @@ class WorkQueue(ActingQueue):
                 in flight was added completely or not at all.
         """
         return adding.add_batches(self, adding.batched_items(items), unique=unique)
-
-    # Leasing.
 
     def lease(self, *, for_s: float = LEASE_S, wait_s: float = 0.0) -> LeasedItem | None:
         """Lease the next item, with its data, for `for_s` seconds; None if there is none.
@@ -189,8 +185,6 @@ class WorkQueue(ActingQueue):
             conditions = control.StopConditions(opened, *limits)
             return loop.Worker(conditions, handler, concurrency, batch, stop, on_event).run()
 
-    # Looking.
-
     def lengths(self) -> Counts:
         """The lengths of the queue's structures at one instant; everything else is None."""
         return counting.lengths(self)
@@ -234,8 +228,6 @@ class WorkQueue(ActingQueue):
         earlier item left a result; items that fall due meanwhile are promoted.
         """
         return results.result(self, item_id, wait=wait, timeout_s=timeout_s)
-
-    # Repairing.
 
     def light_clean(
         self, *, grace_s: float = GRACE_S, bury_after: int | None = None, dry_run: bool = False

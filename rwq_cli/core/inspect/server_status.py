@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.errors import PermissionDenied, text_of
 from rwq_cli.core.handle import Queue
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
     return ServerAccess(
         version=status.version,
         latency_ms=1000 * min(latencies),
-        user=user.decode("utf-8", "backslashreplace") if isinstance(user, bytes) else None,
+        user=text_of(user) if isinstance(user, bytes) else None,
         no_writes_because=no_writes,
         has_no_touch=connection.set_no_touch(),
         no_times_because=no_times,
@@ -148,7 +148,7 @@ def _denied(queue: Queue) -> dict[str, str] | None:
         return dict.fromkeys(_VERBS, error.message)
     if reply is None:
         return None
-    words = [word.decode("utf-8", "backslashreplace") for word in reply]
+    words = list(map(text_of, reply))
     reasons = {
         group: f"{command} on {key}" if key else command
         for group, command, key in zip(words[::3], words[1::3], words[2::3], strict=True)

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from rwq_cli.core.batches import BATCH_BYTES, Acknowledged, Flush, in_batches, in_doubt
 from rwq_cli.core.clock import unix_ms
-from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType
+from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType, text_of
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
@@ -95,7 +95,7 @@ def add(
     new_id = uuid4().hex.encode() if item_id is None else to_bytes(item_id)
     (outcome,) = add_batches(queue, [NewItems([new_id], [to_bytes(data)], due and [due])])
     if outcome.status is Status.WRONG_TYPE:
-        name = outcome.item_id.decode("utf-8", "backslashreplace")
+        name = text_of(outcome.item_id)
         raise WrongType(f"the data key or a lease key of {name} has the wrong type")
     return outcome.status is Status.ADDED
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 from rwq_cli.core.batches import BATCH_WRITES, BLOCK_IDS, Acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S
-from rwq_cli.core.errors import InvalidArgument, PermissionDenied
+from rwq_cli.core.errors import InvalidArgument, PermissionDenied, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of, read_first_pages
 from rwq_cli.core.inspect.keyspace import ids_of, nested_names, unlisted_owners
@@ -79,7 +79,7 @@ def _own_ids(queue: Queue) -> tuple[_Ids, _Ids, _Ids, _Ids]:
         members = (key for key in page if key.endswith(PER_QUEUE_SUFFIXES))
         suspects += (key for key in members if key.startswith(tuple(found)))
     if nested := nested_names(queue, suspects) or unlisted_owners(queue, items):
-        own, other = (each.decode("utf-8", "backslashreplace") for each in (queue.name, nested[0]))
+        own, other = text_of(queue.name), text_of(nested[0])
         raise InvalidArgument(
             f"keys of the queue {other} look like items of {own}",
             f"purge {other} first; or if they are items of {own} in no list, clean it first",

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES, ids_per_call, in_batches
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import ServerError, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import by_script, run, unlisted
 from rwq_cli.core.model import TIME_MS_MAX, OutcomeBatch, State, Status
@@ -146,9 +146,7 @@ class CleanLock:
                 break
             if other != said:
                 said = other
-                name, who = (
-                    each.decode("utf-8", "backslashreplace") for each in (queue.name, said)
-                )
-                queue.connection.on_wait(f"waiting for another clean of {name}, by {who}")
+                name = text_of(queue.name)
+                queue.connection.on_wait(f"waiting for another clean of {name}, by {text_of(said)}")
             queue.clock.sleep(_POLL_S)
         self._renewed_s = queue.clock.monotonic()

@@ -67,10 +67,7 @@ class Server(NamedTuple):
 
 
 def connect(server: "Server | redis.Redis") -> Connection:
-    """Prepare a connection; it is made when the first command is sent.
-
-    Args:
-        server: The address, or a redis-py client; see `Connection`.
+    """Prepare a connection, or that of a redis-py client; it is made with the first command.
 
     Raises:
         InvalidArgument: The URL is malformed, or an option in it is not supported; or the client

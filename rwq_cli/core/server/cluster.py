@@ -108,18 +108,14 @@ class ClusterConnection(Connection):
 
     def for_queue(self, name: bytes) -> Connection:
         if hash_tag(name) is None:
-            # Its keys are in many slots. It can be looked at by single commands, as far as that
-            # goes; its handle refuses all else.
+            # It can be looked at by single commands; its handle refuses all else.
             return self
         keys = QueueKeys(name)
         # While the slot moves, a node refuses a key that it does not have.
         return _SlotConnection(self, key_slot(keys.main), [("EXISTS", keys.absent)])
 
     def send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
-        """Send requests, in one round trip for each slot.
-
-        If there are several slots, the error of one is the reply to each of its requests.
-        """
+        """Send requests; if to several slots, the error of one is the reply to each of its own."""
         by_slot: dict[int | None, list[int]] = {}
         for at, request in enumerate(requests):
             by_slot.setdefault(_slot_of(request), []).append(at)

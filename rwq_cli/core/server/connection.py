@@ -16,8 +16,6 @@ from rwq_cli.core.server.patience import READS_ONLY, CancelToken, deadline
 # Keys that one call examines, which takes the server some five milliseconds: the cursor of the next
 # call is in the reply, so over a slow line each call costs a round trip.
 SCAN_COUNT = 12_000
-
-
 # How many calls may be outstanding: with 250 items a call, 100,000 items take 17 round trips, and
 # a caller that stops waits for this many.
 WINDOW_CALLS = 24
@@ -61,10 +59,7 @@ class _Window:
             raise self._failure
 
     def _next(self, source: Iterator[Command | None]) -> None:
-        """Read the next call; None if the source pauses or has ended, or none may be sent."""
-        self._call = None
-        if self._has_ended:
-            return
+        """Read the next call; it stays None if the source pauses or ends, or none may be sent."""
         self._stop.is_polled = False
         try:
             if self._stop.requested:

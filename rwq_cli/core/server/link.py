@@ -159,7 +159,7 @@ class Link:
             raise self._lost(error, timeout_s) from error
         return len(data)
 
-    def _packed(self, command: Command) -> Sequence[bytes]:
+    def _packed(self, command: Command) -> Any:
         if isinstance(command, ScriptCommand):
             known = (self._pool, command.script.sha1)
             if known not in self._shared.scripts:
@@ -170,8 +170,7 @@ class Link:
         # number, as Ctrl-C does.
         if not _TEXT.issuperset(map(type, command)):
             command = [word if isinstance(word, bytes | str) else str(word) for word in command]
-        packed: Sequence[bytes] = self._raw.pack_command(*command)
-        return packed
+        return self._raw.pack_command(*command)
 
     def read(self, request: Command) -> Any:
         """Read the reply to a request; of a transaction, the list of its replies.
@@ -216,8 +215,7 @@ class Link:
 
     def fileno(self) -> int:
         """The socket's file descriptor, readable on a reply or a lost connection."""
-        number: int = self._raw._sock.fileno()
-        return number
+        return int(self._raw._sock.fileno())
 
     def _set_timeout(self, timeout_s: float) -> float:
         timeout_s = limited(timeout_s)

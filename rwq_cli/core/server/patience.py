@@ -18,7 +18,6 @@ REPLY_TIMEOUT_S = 30.0
 # A failover takes a cluster its node timeout and a few seconds, 15 s by default.
 PATIENCE_S = 30.0
 
-
 # After which failures a call is repeated, by `ServerError.refusal`; and when, on a server that is
 # named by its own address. Behind Sentinel and on a cluster, it always is.
 CASES = {

@@ -123,7 +123,11 @@ class PushWaiter:
             if isinstance(reply, rx.ResponseError):
                 refusal = translate(reply, connection.name, ("BLMOVE", key))
                 if code_of(reply) == "ERR" or isinstance(refusal, PermissionDenied):
-                    self._stop_watching(connection, refusal)
+                    self._polls = True
+                    self._unwatched.clear()
+                    for each in list(self._links):
+                        self._close(each)
+                    connection.note_once(f"looking for items once a second: {refusal.message}")
                     return False
                 raise refusal from reply
         except ServerError as error:
@@ -137,13 +141,6 @@ class PushWaiter:
             self._unwatched[key] = 0.0
         # None if the server ended the command after its time.
         return reply is not NO_REPLY and reply is not None
-
-    def _stop_watching(self, connection: Connection, refusal: ServerError) -> None:
-        self._polls = True
-        self._unwatched.clear()
-        for key in list(self._links):
-            self._close(key)
-        connection.note_once(f"looking for items once a second: {refusal.message}")
 
     def _close(self, key: bytes) -> None:
         link = self._links.pop(key)
