@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Any
 
 from rwq_cli.core.handle import Queue
@@ -20,21 +19,17 @@ _OVERLAP = 256
 
 
 class _Cursor(Iterator[list[bytes]]):
-    """Pages of IDs, each with twice as many as the one before, up to `page_max`."""
+    """Pages of IDs, each with twice as many as the one before, up to `WALK_ENTRIES`."""
 
-    def __init__(
-        self, queue: Queue, page_size: int = WALK_ENTRIES, page_max: int = WALK_ENTRIES
-    ) -> None:
-        self._queue = queue
-        self.page_size, self._page_max = page_size, max(page_size, page_max)
+    def __init__(self, queue: Queue, page_size: int = WALK_ENTRIES) -> None:
+        self._queue, self.page_size = queue, page_size
         # The place of the last page's first entry in a list.
         self.offset = 0
         self._is_at_end = False
         self._first: list[Any] | None = None
 
     @abstractmethod
-    def first_command(self) -> Command:
-        """The command that reads the first page."""
+    def first_command(self) -> Command: ...
 
     def start(self, reply: list[Any]) -> None:
         """Begin with the reply to `first_command`."""
@@ -86,7 +81,7 @@ class ListCursor(_Cursor):
             if page:
                 self._queue.progress.advance(len(page))
                 self._anchors = (self._anchors + page)[-_ANCHORS:]
-                self.page_size = min(2 * self.page_size, self._page_max)
+                self.page_size = min(2 * self.page_size, WALK_ENTRIES)
                 return page
         raise StopIteration
 
@@ -102,10 +97,9 @@ class ListCursor(_Cursor):
         """Find an anchor that is still in the list, not near where it was. Each LPOS scans the
         list, so it looks only for the last few and for ever older ones: any later anchors that are
         left come right after the one that is found."""
-        for age in (1, 2, 3, 4, *(2**power for power in range(3, 11))):
-            if age > len(self._anchors):
-                break
-            rank = 1 if self._from_left else -1
+        rank = 1 if self._from_left else -1
+        ages = (1, 2, 3, 4, *(2**power for power in range(3, 11)))
+        for age in (age for age in ages if age <= len(self._anchors)):
             index, length = self._queue.call_all(
                 [("LPOS", self._key, self._anchors[-age], "RANK", rank), ("LLEN", self._key)],
                 atomic=True,
@@ -135,8 +129,7 @@ class ScheduledCursor(_Cursor):
     """Pages of the IDs in the delayed or the buried sorted set, by score.
 
     It neither skips nor repeats an entry whose score does not change: each page begins at the score
-    of the last entry, without the entries of that score that were read. `scores` has the scores of
-    the last page, unix ms.
+    of the last entry, without the entries of that score that were read.
     """
 
     def __init__(
@@ -148,6 +141,7 @@ class ScheduledCursor(_Cursor):
         # The last score, as the server printed it, and the entries of it that were read.
         self._score: bytes | None = None
         self._read: set[bytes] = set()
+        # Of the last page, unix ms.
         self.scores: list[float] = []
 
     def first_command(self) -> Command:
@@ -160,12 +154,9 @@ class ScheduledCursor(_Cursor):
         while not self._is_at_end:
             asked = self.page_size + len(self._read)
             reply = self._reply_to(self.first_command())
-            if reply and not isinstance(reply[0], bytes):
-                # Some clients make pairs of IDs and scores.
-                reply = list(chain.from_iterable(reply))
             entries = list(zip(reply[::2], reply[1::2], strict=True))
             self._is_at_end = len(entries) < asked
-            self.page_size = min(2 * self.page_size, self._page_max)
+            self.page_size = min(2 * self.page_size, WALK_ENTRIES)
             fresh = [each for each in entries if each[0] not in self._read]
             if fresh:
                 if self._score != fresh[-1][1]:

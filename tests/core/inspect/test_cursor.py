@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from itertools import chain
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from redis import Redis
@@ -17,9 +18,11 @@ LIST = b"list"
 DIRECTIONS = pytest.mark.parametrize("from_left", [True, False], ids=["left", "right"])
 
 
-def walk(connection: Connection, **options: Any) -> list[list[bytes]]:
+def walk(connection: Connection, *, page_size: int, **options: Any) -> list[list[bytes]]:
     """The pages of the list, which do not grow."""
-    return list(ListCursor(WorkQueue(connection, QUEUE), LIST, page_max=1, **options))
+    with patch("rwq_cli.core.inspect.cursor.WALK_ENTRIES", page_size):
+        queue = WorkQueue(connection, QUEUE)
+        return list(ListCursor(queue, LIST, page_size=page_size, **options))
 
 
 def fill(raw: Redis, count: int, *, from_left: bool) -> list[bytes]:
@@ -109,6 +112,7 @@ def once(action: Callable[[], object], at_call: int) -> Callable[[str], None]:
     return lambda _: action() if next(calls) == at_call else None
 
 
+@patch("rwq_cli.core.inspect.cursor.WALK_ENTRIES", 10)
 class TestScheduled:
     """The zsets: what stays is seen once, in the order of time, while others leave or move."""
 
@@ -120,7 +124,7 @@ class TestScheduled:
         raw.zadd(b"jobs:delayed", {item_id: 1000 + at / 8 for at, item_id in enumerate(ids)})
         connection.before = once(change, at_call)
         queue = WorkQueue(connection, QUEUE)
-        return list(chain(*ScheduledCursor(queue, "delayed", page_size=10, page_max=10, **to)))
+        return list(chain(*ScheduledCursor(queue, "delayed", page_size=10, **to)))
 
     @pytest.mark.parametrize("latest_first", [False, True])
     def test_entries_last_read_are_removed(
@@ -139,4 +143,4 @@ class TestScheduled:
         raw.zadd(b"jobs:buried", dict.fromkeys(ids, 5))
         interleaved.before = once(lambda: raw.zrem(b"jobs:buried", *ids[:3], *ids[5:8]), 2)
         queue = WorkQueue(interleaved, QUEUE)
-        assert list(chain(*ScheduledCursor(queue, "buried", page_size=10, page_max=10))) == ids
+        assert list(chain(*ScheduledCursor(queue, "buried", page_size=10))) == ids

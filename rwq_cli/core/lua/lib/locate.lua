@@ -110,7 +110,6 @@ local function drift_of(list, seen, counts, facts)
       return now and now - at
     end
   end
-  return nil
 end
 
 local function locate_at_places(ids, facts)

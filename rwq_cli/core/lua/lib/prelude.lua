@@ -17,7 +17,6 @@ local function read_string(command, key, ...)
     -- Raises the error; Redis 6.2 cannot raise the table.
     return redis.call(command, key, ...)
   end
-  return nil
 end
 
 -- Run a command on values, unless there are none: then 0. `key` may be nil. No call has as many values or arguments as
@@ -96,7 +95,6 @@ local function denied(commands)
         .. string.lower(command[1]) .. "' command" .. (command[2] and ' on ' .. command[2] or ''))
     end
   end
-  return nil
 end
 
 -- Which of the KEYS exist: most queues have no `cleaning`, `delayed`, `buried` or `returns`.

@@ -12,9 +12,7 @@ local reply = {}
 for group, commands in pairs(NEEDS) do
   for _, words in ipairs(commands()) do
     if not redis.acl_check_cmd(unpack(words)) then
-      reply[#reply + 1] = group
-      reply[#reply + 1] = words[1]
-      reply[#reply + 1] = words[2] or ''
+      reply = joined(reply, { group, words[1], words[2] or '' })
       break
     end
   end

@@ -15,4 +15,3 @@ elseif lock_ms == 0 then
 else
   redis.call('SET', key, holder, 'PX', lock_ms)
 end
-return nil

@@ -14,7 +14,5 @@ for _, id in ipairs(ids) do
     end
   end
 end
-if not dry_run then
-  for_all('DEL', nil, strays)
-end
+for_all('DEL', nil, dry_run and {} or strays)
 return deleted

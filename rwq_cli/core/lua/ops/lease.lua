@@ -60,13 +60,8 @@ end
 -- type. Items are read one by one, because the size of their data is not known in advance.
 local READ = wants_data and 'GET' or 'STRLEN'
 local function read(id)
-  local data = redis.pcall(READ, item_prefix .. id)
-  if type(data) == 'table' then
-    return read_string(READ, item_prefix .. id)
-  elseif data == 0 and not has_data(id) then
-    return false
-  end
-  return data
+  local data = read_string(READ, item_prefix .. id)
+  return (data ~= 0 or has_data(id)) and data
 end
 
 local lookups_left = math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (redis.call('LLEN', processing) + 1)))

@@ -6,8 +6,7 @@ local reply = {}
 for _, key in ipairs(keys) do
   local found = redis.call('TYPE', key).ok
   if found ~= 'string' and found ~= 'none' then
-    reply[#reply + 1] = key
-    reply[#reply + 1] = found
+    reply[#reply + 1], reply[#reply + 2] = key, found
   end
 end
 return reply
