@@ -1,5 +1,4 @@
 -- Acting on chosen items, if they still meet the conditions that they were chosen by: see `core/state/expected.py`.
---
 -- include: digest, locate
 -- writes: processing LREM LSET RPOP; main LREM LSET RPOP
 -- arg states  the expected states, joined by ';'; '' for any

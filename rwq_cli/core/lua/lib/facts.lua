@@ -1,5 +1,4 @@
 -- Reading the keys and scores of many IDs in a few calls, deleting them, and replying about them.
---
 -- include: state
 
 -- Both lease keys of each ID: the new one, then the old.

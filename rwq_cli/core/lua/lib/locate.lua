@@ -1,6 +1,5 @@
 -- Finding the list entries of IDs, and removing them. An ID that is not found as the caller saw it, or was pushed
 -- since, is left for another call: the facts about it have no places.
---
 -- include: facts
 -- arg where  'name': in the whole of both lists; 'places': where the caller saw them; 'leased': in processing, because
 --   the caller has leased them

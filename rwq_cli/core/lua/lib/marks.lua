@@ -1,9 +1,7 @@
 -- The marks of a file: a bitmap of the lines that an undo or import has restored, by their numbers. An interrupted one
--- that is run again knows from it where to resume.
---
+-- that is run again knows from it where to resume. It expires if that is not done.
 -- writes: marks BITFIELD_RO BITFIELD PEXPIRE
 -- arg marks  the key of the bitmap; '' for none
--- It expires if the undo or import is not run again.
 local MARKS_MS = 86400000
 local wrong_marks = marks ~= '' and check_type(marks, 'string')
 if wrong_marks then

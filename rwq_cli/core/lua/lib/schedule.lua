@@ -1,5 +1,4 @@
 -- Pushing items onto main; delayed and buried items, and the guards that keep every cleaner away from them.
---
 -- include: facts
 
 -- The value of the guard of a delayed item, and how long it lasts, ms: until GUARD_MARGIN_MS after the item is due.

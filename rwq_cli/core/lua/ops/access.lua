@@ -3,8 +3,7 @@
 -- writes read: main TYPE LLEN LRANGE LPOS; delayed ZRANGE ZSCORE; item EXISTS GET STRLEN; leases GET PTTL; server TIME
 -- include: target
 -- arg marks  the key of the marks of an undo
--- Returns a flat list of the groups that are denied, each with the first denied command and its key;
--- nil where the server cannot be asked, before Redis 7.
+-- Returns { group, first denied command, its key, ... }; nil where the server cannot be asked, before Redis 7.
 if not redis.acl_check_cmd then
   return nil
 end

@@ -1,5 +1,4 @@
 -- Add items. An item whose data key exists is a duplicate, unless the caller knows that none is.
---
 -- include: schedule
 -- writes: item SETNX MSETNX MSET; main LPUSH; leases SET DEL; delayed ZADD ZREM; buried ZREM; returns HDEL; server TIME
 -- arg known  what the caller knows about the IDs: 'random' if they were generated for these items, so that they

@@ -1,5 +1,4 @@
 -- Take, keep or give up the lock of a queue's cleans: one is at work at a time.
---
 -- writes: lock SET GET DEL
 -- arg holder  who holds it, unique to this run
 -- arg lock_ms:number  how long it lasts, ms; 0 to give it up

@@ -1,6 +1,5 @@
 -- Complete items, and optionally keep a result; or remove them: delete their data and all their traces. If several
 -- clients do that, the one whose DEL deletes the data wins.
---
 -- include: expected
 -- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item DEL GET GETRANGE; server TIME
 -- writes results: result EXISTS TYPE HMGET HSET PEXPIRE DEL

@@ -1,9 +1,7 @@
--- Delete results that have not changed since they were read, and whose items are gone.
---
+-- Delete results that have not changed since they were read, and whose items are gone. Returns how many.
 -- include: facts
 -- writes: result DEL
 -- rest args  for each: ID; its completion time as the result gives it, unix ms
--- Returns how many were deleted.
 local outdated, ids, times = {}, split_pairs(args)
 for _, id in ipairs(ids) do
   local key = result_prefix .. id

@@ -1,5 +1,4 @@
 -- Delete leases of IDs that have no data: nothing else would ever end one without expiry.
---
 -- include: facts
 -- writes: leases DEL
 -- arg endless_only:flag  only those without expiry

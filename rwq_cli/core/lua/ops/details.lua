@@ -1,5 +1,4 @@
 -- Read how long items were idle, and their sizes and data, or of these the beginnings or fingerprints. Writes nothing.
---
 -- include: digest, facts
 -- arg what  what to read besides the idle time: 'nothing', 'preview', 'data' or 'fingerprint'
 -- arg preview_bytes:number  the length of a preview

@@ -1,10 +1,8 @@
 -- Count one return less of each item whose holder still has its lease: its worker was told to stop, and a clean that
--- returns the item, because the worker was then killed, is not to count that.
---
+-- returns the item, because the worker was then killed, is not to count that. Returns how many counts were changed.
 -- include: schedule
 -- writes: returns HMGET HSET HDEL
 -- rest words  IDs, each followed by the holder that must have its lease
--- Returns how many counts were changed.
 local ids, owners = split_pairs(words)
 local facts, counts, changed = read_facts(ids), returns_of(ids), 0
 for _, id in ipairs(ids) do

@@ -1,6 +1,5 @@
 -- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first, but not in a
 -- dry run. A worker also completes the item that it has just worked on: nearly all ends are such.
---
 -- include: schedule
 -- writes: main RPOP; processing LPUSH; leases SET
 -- writes promote: delayed ZREM; main LPUSH

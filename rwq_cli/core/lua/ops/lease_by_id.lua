@@ -1,5 +1,4 @@
 -- Lease one item wherever it waits: anywhere in main, delayed or buried.
---
 -- include: locate, schedule
 -- writes: delayed ZREM; buried ZREM; main LREM LSET RPOP; processing LREM LSET RPOP LPUSH; leases SET; server TIME
 -- arg holder  holder of the lease, bytes

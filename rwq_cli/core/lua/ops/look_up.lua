@@ -1,15 +1,13 @@
 -- Read the facts about IDs at one instant, with all of their list entries or without any. Writes nothing.
---
 -- include: digest, facts
 -- arg scan_max:number  how many entries to scan at most, for all IDs together; '' to look in no list
 -- arg digests_too:flag  add to the facts of each ID the digest of an item that neither a session nor a guard
 --   protects, else ''. Other items need no second look
 -- rest ids
 -- Returns a flat list: unix ms now; the lengths of main, processing and cleaning; then for each ID the type of its data
--- key, the value of its new lease key and the ms left as from `lease_reply`, the same for its old lease key, its due
--- time and its time of burial, unix ms, or '', its count of returns, or false, and its digest, or ''; its places in
--- these lists counted from the left end, joined by spaces. If the scans would exceed the limit, nothing after the
--- lengths. If it looks in no list, no lengths and no places.
+-- key, the `lease_reply` of its new lease key and of its old one, its due time and its time of burial, unix ms, or '',
+-- its count of returns, or false, its digest, or ''; its places in these lists from the left end, joined by spaces. If
+-- the scans would exceed the limit, nothing after the lengths; if it looks in no list, no lengths and no places.
 local lists, reply, entries = scan_max and { main, processing, cleaning } or {}, { whole_ms(clock_ms()) }, 0
 for at, list in ipairs(lists) do
   reply[at + 1] = redis.call('LLEN', list)

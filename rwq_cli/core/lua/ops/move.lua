@@ -1,5 +1,4 @@
 -- Move items to the end of another queue.
---
 -- include: expected, schedule, marks, target
 -- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item GET GETRANGE; renamed RENAMENX;
 --   to_main LPUSH; to_delayed ZREM; to_buried ZREM; to_returns HSET HDEL; to_leases SET

@@ -1,5 +1,4 @@
 -- Remove stale entries of Q:cleaning, Q:delayed, Q:buried and Q:returns.
---
 -- include: schedule
 -- writes: cleaning LREM; delayed ZREM; buried ZREM; returns HDEL; leases DEL GET
 -- arg which  'cleaning' | 'delayed' | 'buried' | 'returns'

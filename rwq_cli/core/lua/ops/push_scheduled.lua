@@ -1,5 +1,4 @@
 -- Promote delayed items that are due, or kick buried ones: put them at the end of the main list.
---
 -- include: expected, schedule
 -- writes: main LPUSH; delayed ZREM; buried ZREM; leases SET DEL GET; returns HDEL; server TIME
 -- arg which  'delayed' | 'buried'

@@ -1,5 +1,4 @@
 -- Take items from where they are, and end their leases: put them back to main, delay them, or bury them.
---
 -- include: expected, schedule
 -- writes: main LPUSH RPUSH; leases SET GET; returns HMGET HSET; delayed ZADD ZREM; buried ZADD ZREM; server TIME
 -- arg to  'main', 'front' (to be leased next), 'delayed' or 'buried'

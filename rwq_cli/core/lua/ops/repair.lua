@@ -1,5 +1,4 @@
 -- Repair IDs that looked broken in the same way twice, a grace period apart, and still do.
---
 -- include: expected, schedule
 -- writes: main LPUSH; delayed ZREM; buried ZADD ZREM; leases SET DEL GET; returns HSET; server TIME
 -- arg bury_after:number  an item that was already returned this often is buried instead; -1 for never

@@ -1,5 +1,4 @@
 -- Restore items as they were: with their data, place, lease, times and returns.
---
 -- include: locate, schedule, marks
 -- writes: leases MGET SET DEL; delayed ZADD ZREM; buried ZADD ZREM; returns HSET HDEL; cleaning LREM; item MSET SET GET;
 --   main LLEN LPUSH RPUSH LREM LSET RPOP; processing LLEN LPUSH LREM LSET RPOP; server TIME

@@ -1,5 +1,4 @@
 -- Restore results as they were.
---
 -- include: facts, marks
 -- writes: result HSET HDEL PEXPIRE PERSIST
 -- arg replaces:flag  replace results that exist

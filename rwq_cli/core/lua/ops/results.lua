@@ -1,14 +1,12 @@
 -- Read the results of completed items, each at one instant. Writes nothing.
---
 -- include: facts
 -- writes: result TYPE HMGET HEXISTS HSTRLEN HGET PTTL
 -- arg wants_data:flag  return the data of the results, not only their sizes
 -- arg bytes_max:number  stop after this many bytes of data; the result that reaches the limit is still read
 -- rest ids
--- Returns, for each ID that was read: '1' if an item exists with this ID, else '0'; what its result key
--- holds: 'none', 'result', or the type of a key that is not a result; and for a result its status, its
--- completion time, its holder or nil, the size of its data or nil, the data or nil, and the ms left until
--- it expires, -1 for no expiry. For any other key six nils.
+-- Returns, for each ID that was read: '1' if an item exists with this ID, else '0'; its `result_kind`; and for a result
+-- its status, its completion time, its holder, the size of its data, the data, and the ms left until it expires, -1 for
+-- no expiry; nil for each that is not there.
 local reply, bytes = {}, 0
 for _, id in ipairs(ids) do
   if bytes >= bytes_max then

@@ -1,5 +1,4 @@
 -- Replace the data of items that is still what the caller has read. Nothing else changes.
---
 -- writes: item SET GET STRLEN
 -- rest args  for each item: ID; the data that was read, bytes; the new data, bytes
 -- Returns the outcomes of `outcome_reply`: set, changed, missing, wrong-type.

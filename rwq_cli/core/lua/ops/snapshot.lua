@@ -1,13 +1,11 @@
 -- Read everything about items, including their data, at one instant. Writes nothing.
---
 -- include: locate
 -- arg bytes_max:number  stop after this many bytes of data; the item that reaches the limit is still read
 -- rest ids
--- Returns { unix ms now, length of main, ... } and then, for each ID that was read: the type of its data
--- key; the data; the value of its new lease key, and the ms left of it, -1 for no expiry, -2 for no
--- lease, -3 for a key of the wrong type; the same of its old lease key; its place (its place in main,
--- counted from the right end; 'processing'; 'none'; 'elsewhere' if it is not where it was seen); its due
--- time and its time of burial, unix ms, or ''; how often it was returned, or ''.
+-- Returns { unix ms now, length of main, ... } and then, for each ID that was read: the type of its data key; the data;
+-- the `lease_reply` of its new lease key, and of its old one; its place (its place in main, counted from the right end;
+-- 'processing'; 'none'; 'elsewhere' if it is not where it was seen); its due time and its time of burial, unix ms, or
+-- ''; how often it was returned, or ''.
 local length, facts = redis.call('LLEN', main), {}
 for i = 1, #ids do
   facts[ids[i]] = { data = 'string', main = false, processing = false }

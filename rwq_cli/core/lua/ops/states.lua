@@ -1,8 +1,7 @@
 -- The states of IDs whose places in the lists the caller knows. Writes nothing.
---
 -- include: digest, facts
--- arg in_main:number  how often each is in main
--- arg in_processing:number  how often each is in processing
+-- arg in_main:number  how often each is there
+-- arg in_processing:number
 -- arg digests_too:flag  return the digests of abandoned items
 -- rest ids
 -- Returns a string with a code for each ID in order, and a string with the digest of each abandoned item in order.

@@ -1,5 +1,4 @@
 -- Give live leases a new expiry.
---
 -- include: facts
 -- writes: leases SET GET
 -- arg lease_ms  the new lease time, ms

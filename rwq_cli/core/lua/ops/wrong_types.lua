@@ -1,7 +1,5 @@
--- Find keys that are not strings, and their types. Writes nothing.
---
+-- Find the keys that exist and are not strings: { key, type, key, type, ... }. Writes nothing.
 -- rest keys
--- Returns { key, type, key, type, ... } of those that exist and are not strings.
 local reply = {}
 for _, key in ipairs(keys) do
   local found = redis.call('TYPE', key).ok
