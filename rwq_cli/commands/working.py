@@ -12,8 +12,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.items.lease import lease_from
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.work.job import Job
-from rwq_cli.core.work.policy import RetryPolicy
+from rwq_cli.core.work.job import Job, RetryPolicy
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric

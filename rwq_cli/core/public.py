@@ -27,13 +27,16 @@ from rwq_cli.core.work.control import (
     WorkEvent,
     WorkSummary,
 )
-from rwq_cli.core.work.job import Ended, Handler, Job, Loss
-from rwq_cli.core.work.policy import (
+from rwq_cli.core.work.job import (
     Done,
+    Ended,
     Failure,
     Fate,
     GiveUp,
+    Handler,
+    Job,
     JobEnd,
+    Loss,
     OnFail,
     PutBack,
     RetryPolicy,

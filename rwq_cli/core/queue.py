@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.repair.findings import Code
     from rwq_cli.core.work import control, loop, session
     from rwq_cli.core.work.control import StopToken, WorkEvent, WorkSummary
-    from rwq_cli.core.work.job import Handler
-    from rwq_cli.core.work.policy import RetryPolicy
+    from rwq_cli.core.work.job import Handler, RetryPolicy
 else:
     counting, listing, lookup = map(Lazy, ("inspect.counting", "inspect.listing", "inspect.lookup"))
     adding, leasing, results = map(Lazy, ("items.add", "items.lease", "items.results"))

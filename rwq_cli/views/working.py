@@ -8,7 +8,7 @@ from time import monotonic
 from typing import BinaryIO, NamedTuple
 
 from rwq_cli.core.model import Item
-from rwq_cli.core.work.policy import Fate
+from rwq_cli.core.work.job import Fate
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text

@@ -14,8 +14,7 @@ from functools import partial
 from math import inf
 from threading import RLock, Thread
 
-from rwq_cli.core.work.job import Job
-from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, PutBack
+from rwq_cli.core.work.job import Done, Failure, GiveUp, Job, JobEnd, PutBack
 from rwq_cli.output.escape import escaped
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.notes import Notes

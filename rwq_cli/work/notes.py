@@ -12,8 +12,7 @@ from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.inspect.lookup import state
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.work.job import Ended, Job, Loss
-from rwq_cli.core.work.policy import Failure, Fate, GiveUp
+from rwq_cli.core.work.job import Ended, Failure, Fate, GiveUp, Job, Loss
 from rwq_cli.environment import Environment, os_reason
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped

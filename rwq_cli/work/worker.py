@@ -27,8 +27,7 @@ from rwq_cli.core.work.control import (
     WorkSummary,
 )
 from rwq_cli.core.work.held import taken_from
-from rwq_cli.core.work.job import Ended, Job
-from rwq_cli.core.work.policy import Fate, JobEnd
+from rwq_cli.core.work.job import Ended, Fate, Job, JobEnd
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.service.supervision import Supervision, jittered

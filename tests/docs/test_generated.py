@@ -5,7 +5,7 @@ import re
 
 from rwq_cli.core.model import Status
 from rwq_cli.core.repair.clean import Repair
-from rwq_cli.core.work.policy import Fate
+from rwq_cli.core.work.job import Fate
 from rwq_cli.output.outcomes import WORDS
 from tests.conftest import Foreign
 from tests.docs import reference

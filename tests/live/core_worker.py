@@ -19,8 +19,7 @@ from typing import Any
 from rwq_cli.core import Job, RetryPolicy, Server, StopToken, WorkQueue, connect
 from rwq_cli.core.server.link import Link
 from rwq_cli.core.work.control import WorkEvent
-from rwq_cli.core.work.job import Ended
-from rwq_cli.core.work.policy import Fate
+from rwq_cli.core.work.job import Ended, Fate
 from tests.live.peer_worker import DEATH_STATUS, Book, encoded
 
 _FAILURE = 0.05

@@ -7,9 +7,9 @@
 2. *Renewed.* The handlers run in those threads. One more thread calls `session.renew` when a third
    of the oldest lease has passed: one call pushes the ends of all forward (`Job.deadline_s`), each
    only if it still has the job's holder.
-3. *Ended.* A handler returns; `policy` says what is to become of the item, and the job is held
-   with an unsettled end. The next `exchange` sends all such ends, with the call that leases the
-   next items; one plain completion is a part of that call. Scripts act only while the lease has
+3. *Ended.* A handler returns; `job.RetryPolicy` says what is to become of the item, and the job is
+   held with an unsettled end. The next `exchange` sends all such ends, with the call that leases
+   the next items; one plain completion is a part of that call. Scripts act only while the lease has
    the job's holder. The reply settles the end: the listener is told, and the job is held no more.
 4. *Lost.* A renewal or an end finds that the lease has ended or has another holder; or no renewal
    was answered until it has ended by our clock; or the item is leased to us again. `Job.loss` says

@@ -7,8 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.errors import AuthenticationFailed, ServerError
-from rwq_cli.core.work.job import Ended, ExchangeResult, Job
-from rwq_cli.core.work.policy import Fate
+from rwq_cli.core.work.job import Ended, ExchangeResult, Fate, Job
 
 if TYPE_CHECKING:
     from rwq_cli.core.work.session import WorkSession

@@ -20,8 +20,7 @@ from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY, Located
 from rwq_cli.core.state.rules import is_guard
-from rwq_cli.core.work.job import Ended, Job, Loss
-from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, RetryPolicy, Step
+from rwq_cli.core.work.job import Ended, Fate, GiveUp, Job, JobEnd, Loss, RetryPolicy, Step
 
 # A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
 # due times of a call are spread over less than another ms.

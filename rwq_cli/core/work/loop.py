@@ -26,8 +26,7 @@ from rwq_cli.core.work.control import (
     WorkSummary,
 )
 from rwq_cli.core.work.held import taken_from
-from rwq_cli.core.work.job import ExchangeResult, Handler, Job, Value
-from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, OnFail, PutBack
+from rwq_cli.core.work.job import Done, ExchangeResult, Failure, Handler, Job, JobEnd, PutBack
 
 # The pause after a call that failed.
 _RECONNECT_PAUSE_S = 1.0
@@ -39,9 +38,8 @@ _LOOK_S = 1.0
 # How often it is seen whether a worker that has failed still runs something; and how long its last
 # call waits for one that hangs.
 _FAILED_LOOK_S, _LAST_CALL_S = 0.05, 1.0
-# How long nothing is taken in place of an item that was released: it may be the only one, and fail
-# at once again.
-_REST_S = 1.0
+# How often a worker that waits for work looks whether a slot has rested.
+_REST_LOOK_S = 0.1
 
 
 class Worker:
@@ -63,7 +61,7 @@ class Worker:
         self._conditions, self.session = conditions, conditions.session
         self._clock = self.session.clock
         # It takes a list if there is a batch.
-        self._handler: Callable[[Any], Value] = handler
+        self._handler: Callable[[Any], object] = handler
         self._concurrency, self._batch = concurrency, batch
         self._stop, self._on_event = stop or StopToken(), on_event
         # The slots that are free, and those that rest, and until when. All others are busy: each is
@@ -162,7 +160,8 @@ class Worker:
         finally:
             self._ends.extend([(job, end) for job in jobs])
             # After that, because a worker with nothing to do ends.
-            if rest_s := max(self._rest_s(job, end) for job in jobs):
+            rest_of = self.session.held.policy.rest_s
+            if rest_s := max(rest_of(end, job.attempt) for job in jobs):
                 self._resting.append((self._clock.monotonic() + rest_s, slot))
             else:
                 self._free.append(slot)
@@ -178,20 +177,12 @@ class Worker:
         except BaseException as error:
             self._fail(error)
             return PutBack(front=True)
-        if isinstance(value, Done | Failure | PutBack | GiveUp):
+        if isinstance(value, JobEnd):
             return value
         if value is None or isinstance(value, bytes):
             return Done(value)
         self._fail(TypeError(f"the handler returned a {type(value).__name__}"))
         return PutBack(front=True)
-
-    def _rest_s(self, job: Job, end: JobEnd) -> float:
-        """How long nothing is taken in place of a job that ended so, seconds."""
-        if isinstance(end, PutBack):
-            return end.rest_s
-        policy = self.session.held.policy
-        is_released = isinstance(end, Failure) and policy.on_fail is OnFail.RELEASE
-        return _REST_S if is_released and policy.is_last(job.attempt) else 0.0
 
     def _next(self) -> tuple[int, list[Job]] | None:
         """The jobs that a thread is to run next, and their slot; None once the worker ends."""
@@ -300,7 +291,7 @@ class Worker:
                 return
             now_s = self._clock.monotonic()
             if self._resting:
-                again_s = min(again_s, now_s + _REST_S / 10)
+                again_s = min(again_s, now_s + _REST_LOOK_S)
             if again_s > now_s:
                 self.session.wait_for_work(min(_IDLE_S, again_s - now_s))
                 self._note_contact()

@@ -22,8 +22,7 @@ from rwq_cli.core.items.lease import (
 from rwq_cli.core.items.schedule import promote, release
 from rwq_cli.core.work.held import HeldJobs, batches_of, calls_for, taken_from
 from rwq_cli.core.work.idle import WorkWaiter
-from rwq_cli.core.work.job import Ended, ExchangeResult, Job
-from rwq_cli.core.work.policy import JobEnd, RetryPolicy
+from rwq_cli.core.work.job import Ended, ExchangeResult, Job, JobEnd, RetryPolicy
 
 # A lease is renewed when this share of it is left.
 _RENEW_AT = 2 / 3

@@ -13,7 +13,7 @@ from rwq_cli.core import Connection, Done, Failure, GiveUp, OnFail, PutBack, Ret
 from rwq_cli.core.batches import FEW_IDS
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.work.policy import JobEnd
+from rwq_cli.core.work.job import JobEnd
 from rwq_cli.core.work.session import WorkSession
 from tests.broken_queues import make_broken
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, Interleaved

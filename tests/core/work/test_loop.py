@@ -31,8 +31,18 @@ from rwq_cli.core.work.control import (
     StopToken,
     WorkEvent,
 )
-from rwq_cli.core.work.job import Ended, Job, Loss
-from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
+from rwq_cli.core.work.job import (
+    Done,
+    Ended,
+    Failure,
+    Fate,
+    GiveUp,
+    Job,
+    Loss,
+    OnFail,
+    PutBack,
+    RetryPolicy,
+)
 from tests.conftest import QUEUE, Backend, Foreign, StartServer, contents
 from tests.driver import until
 from tests.long import usual

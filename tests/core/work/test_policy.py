@@ -4,16 +4,7 @@ import pytest
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
-from rwq_cli.core.work.policy import (
-    Done,
-    Failure,
-    Fate,
-    GiveUp,
-    OnFail,
-    PutBack,
-    RetryPolicy,
-    Step,
-)
+from rwq_cli.core.work.job import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy, Step
 
 MIDDLE = 0.5
 

@@ -15,13 +15,14 @@ from rwq_cli.core.errors import (
     WrongType,
 )
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.work.job import Job, Loss
-from rwq_cli.core.work.policy import (
+from rwq_cli.core.work.job import (
     Done,
     Failure,
     Fate,
     GiveUp,
+    Job,
     JobEnd,
+    Loss,
     PutBack,
     RetryPolicy,
 )

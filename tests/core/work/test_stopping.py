@@ -7,8 +7,16 @@ import pytest
 
 from rwq_cli.core.errors import PermissionDenied, ServerError, Unreachable
 from rwq_cli.core.work.control import StopConditions
-from rwq_cli.core.work.job import ExchangeResult, Job
-from rwq_cli.core.work.policy import Done, Failure, JobEnd, OnFail, PutBack, RetryPolicy
+from rwq_cli.core.work.job import (
+    Done,
+    ExchangeResult,
+    Failure,
+    Job,
+    JobEnd,
+    OnFail,
+    PutBack,
+    RetryPolicy,
+)
 from rwq_cli.core.work.session import WorkSession
 from tests.conftest import FakeClock, Foreign
 from tests.core.work.conftest import Unreliable

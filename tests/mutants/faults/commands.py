@@ -153,7 +153,7 @@ COMMANDS: tuple[Fault, ...] = (
     Fault(
         "work-never-gives-up",
         "A failing item is tried for ever, whatever --retries says.",
-        "rwq_cli/core/work/policy.py",
+        "rwq_cli/core/work/job.py",
         "        return attempt > self.retries\n",
         "        return False\n",
     ),
