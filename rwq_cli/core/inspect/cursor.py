@@ -45,10 +45,9 @@ class ListCursor(_Cursor):
 
     It neither skips nor repeats an entry that stays, because every page is read together with the
     last entries of the pages before it, the anchors. If they have moved, reading continues right
-    after their new place. The place is lost only if all of the last thousand anchors have left the
-    list. Read from the right, where IDs are popped, everything before them was leased, too: reading
-    continues at the right end. Read from the left, all older entries left before them: reading
-    ends.
+    after their new place. The place is lost only if all of the last thousand have left the list.
+    Read from the right, everything before them was leased, too: reading continues at the right end.
+    Read from the left, all older entries left before them: reading ends.
 
     The first page comes after `start` entries; places are counted from the end where reading began.
     """

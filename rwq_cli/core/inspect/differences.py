@@ -36,7 +36,6 @@ class Difference(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """Which of the queues has it."""
         if self.here is None:
             return Kind.ONLY_THERE
         return Kind.ONLY_HERE if self.there is None else Kind.DIFFERS
@@ -73,8 +72,6 @@ def differences(queue: Queue, other: Queue) -> Iterator[Difference]:
 
 
 class _Side:
-    """One of the queues."""
-
     def __init__(self, queue: Queue) -> None:
         queue.connection.set_no_touch()
         lists = queue.keys.main, queue.keys.processing
@@ -102,7 +99,6 @@ class _Side:
         return found
 
     def fingerprints(self, ids: Sequence[bytes]) -> Iterator[bytes | None]:
-        """The fingerprints of the data of these IDs, in order."""
         args = {"what": "fingerprint", "preview_bytes": 0, "bytes_max": _HASHED_BYTES}
         for _, reply in read_parts(self._queue, "details", ids, 3, **args):
             yield from reply[2::3]

@@ -231,7 +231,6 @@ def detail_of(
 
 
 def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
-    """An item as a listing shows it, before its details are read."""
     return Item(
         queue=queue,
         item_id=facts.item_id,

@@ -43,8 +43,6 @@ class Result(NamedTuple):
 
 
 class ResultKey(NamedTuple):
-    """The result key of an ID, and whether an item with this ID exists."""
-
     item_id: bytes
     has_item: bool
     # `KIND_NONE`, `KIND_RESULT`, or the type of a key that is not a result. A hash may belong to a

@@ -21,8 +21,6 @@ LISTED_IN = {
     "delayed": _ANYWHERE | {State.DELAYED, State.DUE},
     "buried": _ANYWHERE | {State.BURIED},
 }
-
-# The states of items.
 ITEMS = frozenset(state for state in State if state.is_item)
 
 _COMPARISON = re.compile(r"\s*(<=|>=|!=|<|>|=)?\s*([0-9]{1,15})\s*")
@@ -86,7 +84,6 @@ class Selection(NamedTuple):
         return " ".join(["lease"] * by_lease + ["returns"] * (self.returns is not None))
 
     def accepts_facts(self, item: Item) -> bool:
-        """Decide about an item by its state, its lease, its reason and its returns."""
         # A guard has no holder.
         holder = item.lease.holder if item.lease and not is_guard(item.lease) else None
         return (

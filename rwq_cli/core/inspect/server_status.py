@@ -1,6 +1,5 @@
 """A server's version, memory, eviction and persistence, which managed services may hide; and what
-it supports and its user may do, without changing anything.
-"""
+it supports and its user may do, without changing anything."""
 
 from collections.abc import Mapping
 from time import perf_counter
@@ -32,15 +31,13 @@ class ServerStatus(NamedTuple):
 
 
 def server_status(connection: "Connection") -> ServerStatus:
-    """Read the status of a server."""
     asked = [("INFO", section) for section in ("server", "memory", "persistence")]
     *sections, saves = connection.call_all([*asked, ("CONFIG", "GET", "save")], return_errors=True)
     info: dict[str, Any] = {}
     for section in sections:
         info.update(section if isinstance(section, dict) else {})
     # When snapshots are taken; empty for never.
-    pair = list(saves.values()) if isinstance(saves, dict) else saves
-    rules = pair[-1] if isinstance(pair, list) and pair else None
+    rules = saves[-1] if isinstance(saves, list) and saves else None
     appends = info.get("aof_enabled")
     is_unknown = appends is None or (rules is None and not appends)
     version = None

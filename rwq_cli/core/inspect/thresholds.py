@@ -30,8 +30,6 @@ def worst(levels: Iterable[Level]) -> Level:
 
 
 class Measure(StrEnum):
-    """The numbers that can have limits."""
-
     WAITING = "waiting"
     AGE = "age"
     ABANDONED = "abandoned"

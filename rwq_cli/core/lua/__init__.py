@@ -77,8 +77,6 @@ _HEAD = 5
 
 
 class Script(NamedTuple):
-    """A script as it is sent to the server, with its SHA-1 and the names of its arguments."""
-
     name: str
     text: str
     sha1: str
@@ -86,8 +84,6 @@ class Script(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What the header of a file says; see the top of this module."""
-
     includes: tuple[str, ...]
     args: tuple[tuple[str, str], ...]
     rest: str
@@ -143,8 +139,7 @@ def _needs(file: str) -> dict[str, list[str]]:
 
 def script_words(name: str, rest: Iterable[object] = (), **args: object) -> list[object]:
     """The ARGV of a script after those of every script: its arguments and those of its libraries,
-    by name, and the rest. None is empty text; a missing or unknown one is a TypeError.
-    """
+    by name, and the rest. None is empty text; a missing or unknown one is a TypeError."""
     names = load_script(name).args
     if args.keys() != set(names):
         raise TypeError(f"{name} takes {', '.join(names)}, not {', '.join(args)}")
@@ -179,7 +174,6 @@ def libraries_of(file: str) -> list[str]:
 
 @cache
 def header_of(file: str) -> Header:
-    """Read the header of a file, such as `lib/facts` or `ops/add`."""
     lines = list(takewhile(lambda line: line.startswith("--"), _read(file).split("\n")))
     # A line that is indented further goes on with the one before it.
     text = re.sub(r"\n--   +", " ", "\n".join(lines))
@@ -202,5 +196,4 @@ def _read(file: str) -> str:
 
 
 def _constants(text: str) -> list[str]:
-    """The definitions of what a text shares with Python."""
     return [f"local {name} = {value}" for name, value in _CONSTANTS.items() if name in text]

@@ -1,10 +1,9 @@
-"""Light and deep cleans, and the fixes that they share with the doctor: a look, a grace period,
-then scripts that check the facts again as they act.
+"""Light and deep cleans, and the fixes that they share with the doctor.
 
 Between the pop and the lease of an upstream worker, and between the data and the push of a
 producer, a healthy item looks abandoned or orphaned. So a clean notes what looks broken, waits, and
-then runs scripts that check the facts once more. What was pushed in the meantime is left to the
-worker that popped it: see `FirstLook`.
+then runs scripts that check the facts once more as they act. What was pushed in the meantime is
+left to the worker that popped it: see `FirstLook`.
 
 Due items are promoted first. That needs no second look: no worker or producer leaves a healthy item
 in the state `due`.
@@ -110,7 +109,6 @@ class Fixer(NamedTuple):
     def fix(
         self, codes: Iterable[Code], promoted: Set[bytes] = frozenset()
     ) -> Iterator[tuple[Problem, OutcomeBatch]]:
-        """Fix these findings in this order; yield what was fixed."""
         by_problem: defaultdict[Problem, list[bytes]] = defaultdict(list)
         for item_id, problems in self.look.suspects.items():
             for problem in problems:
@@ -149,9 +147,7 @@ class Fixer(NamedTuple):
         elif where:
             if where == "cleaning":
                 # The script does not look up items in the lists.
-                ids = [
-                    facts.item_id for facts in facts_of(queue, ids) if facts.is_stale_in_cleaning
-                ]
+                ids = [f.item_id for f in facts_of(queue, ids) if f.is_stale_in_cleaning]
             yield from _pruned(prune(queue, where, ids, dry_run=dry_run), state)
 
 

@@ -1,6 +1,5 @@
 """What a first look knows of items when an operation acts on them: their places in the lists, and
-the conditions that they must still meet.
-"""
+the conditions that they must still meet."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha1
@@ -75,17 +74,14 @@ class Located(NamedTuple):
         }
 
     def only(self, ids: Collection[bytes]) -> "Located":
-        """The same for some of the IDs."""
         kept = [at for at, item_id in enumerate(self.ids) if item_id in ids]
         places = [self.places[at] for at in kept] if self.places else ()
         return self._replace(ids=[self.ids[at] for at in kept], places=places)
 
     def part(self, first: int, end: int | None = None) -> "Located":
-        """The same for a part of the IDs."""
         return self._replace(ids=self.ids[first:end], places=self.places[first:end])
 
     def parts(self, items_max: int) -> "Iterator[Located]":
-        """The same in parts, each with at most this many IDs."""
         return (self.part(at, at + items_max) for at in range(0, len(self.ids), items_max))
 
 
@@ -117,7 +113,6 @@ class FirstLook:
         self.digests: dict[bytes, bytes] = {}
 
     def note(self, facts: Facts) -> None:
-        """Note an item, if nobody and no guard protects it."""
         if facts.digest:
             self.digests.setdefault(facts.item_id, facts.digest)
 

@@ -30,10 +30,8 @@ def probe(
     in_processing: int = 0,
     digests: bool = False,
 ) -> Iterator[Facts]:
-    """Read the facts about IDs, in order, in batches; each batch is read at one instant.
-
-    The caller knows how often each is in main and in processing.
-    """
+    """Read the facts about IDs, in order, in batches, each at one instant; the caller knows how
+    often each is in main and in processing."""
     batches = in_batches(ids, items_max=READ_ITEMS)
     for batch, reply in queue.read_each("look_up", batches, scan_max=None, digests_too=digests):
         now_ms = int(reply[0])
@@ -51,9 +49,7 @@ def parse_facts(
     in_processing: int,
     in_cleaning: int = 0,
 ) -> Facts:
-    """The facts from the fields of this ID in a reply of `facts_reply` in `lua/lib/facts.lua`, and
-    its digest, if that was asked for.
-    """
+    """The facts from the fields of this ID in a reply of `lua/ops/look_up.lua`."""
     kind, new, new_ms, old, old_ms, due, buried, returned, *digest = fields
     returns = parse_returns(returned)
     wrong: dict[bytes, str] = {}
@@ -91,12 +87,11 @@ def states(
 
 
 def states_from(reply: Sequence[bytes]) -> list[State]:
-    """The states in a reply of the script."""
     return list(map(_STATE_OF_CODE.__getitem__, reply[0].decode("ascii")))
 
 
 def parse_lease(value: bytes, left_ms: int) -> Lease | None:
-    """A lease from its key's value and the ms left as `left_of` of `lua/lib/facts.lua` gives it."""
+    """A lease from what `lease_reply` of `lua/lib/facts.lua` gives."""
     return None if left_ms == -2 else Lease(value, left_ms if left_ms >= 0 else None)
 
 
@@ -122,9 +117,7 @@ def read_parts(
     queue: Queue, script: str, ids: Iterable[bytes], fields: int, **args: Any
 ) -> Iterator[tuple[Sequence[bytes], Sequence[Any]]]:
     """Run a script that returns so many fields for each ID, and may end early, after much data.
-
-    Yields the IDs of each reply with it; none is left out.
-    """
+    Yields the IDs of each reply with it; none is left out."""
     batches = in_batches(ids, items_max=READ_ITEMS)
     for batch, reply in queue.read_each(script, batches, **args):
         while True:
@@ -144,8 +137,6 @@ _PLAIN_STATES = {b"processing": State.ABANDONED, b"none": State.ORPHANED}
 
 
 class Place(StrEnum):
-    """The structure that an item is in."""
-
     MAIN = "main"
     PROCESSING = "processing"
     DELAYED = "delayed"
@@ -199,12 +190,9 @@ class Skipped:
 def read_snapshots(
     queue: Queue, calls: Iterable[Located], skipped: Skipped
 ) -> Iterator[tuple[Located, list[ItemSnapshot]]]:
-    """Read items with their data, sending calls ahead of their replies.
-
-    Yields for each call its IDs that were read, with their items in the same order. If they have
-    too much data for one reply, the rest comes apart.
-    """
-
+    """Read items with their data, sending calls ahead of their replies: for each call its IDs that
+    were read, with their items in order. If they have too much data for one reply, the rest comes
+    apart."""
     most: dict[str, Any] = {"bytes_max": SNAPSHOT_BYTES}
     each = ((c, script_words("snapshot", c.ids, **most, **c.args())) for c in calls if c.ids)
     for call, reply in queue.run_each("snapshot", each, reads_only=True):

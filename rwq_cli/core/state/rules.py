@@ -23,10 +23,8 @@ _LAST_NUMBER = re.compile(rb"[0-9]+$")
 
 
 class Facts(NamedTuple):
-    """Everything that the server stores about one ID at one instant.
-
-    A tuple, because millions of them are made: a frozen dataclass takes six times as long.
-    """
+    """Everything that the server stores about one ID at one instant. A tuple, because millions of
+    them are made: a frozen dataclass takes six times as long."""
 
     item_id: bytes
     has_data: bool
@@ -82,12 +80,10 @@ class Facts(NamedTuple):
 
     @property
     def is_listed(self) -> bool:
-        """Whether it is in main or in processing."""
         return self.in_main > 0 or self.in_processing > 0
 
     @property
     def has_schedule_entry(self) -> bool:
-        """Whether it has an entry in the delayed or the buried sorted set."""
         return self.due_ms is not None or self.buried_ms is not None
 
     @property
@@ -98,12 +94,10 @@ class Facts(NamedTuple):
 
     @property
     def is_guarded(self) -> bool:
-        """Whether guards under both lease names prove that it is delayed or buried.
-
-        They do unless it is in the main list, which the caller checks. rwq sets both only when it
-        takes an item off both lists. So if it is in processing, another program has pushed it
-        since, and a worker has popped it, but has not leased it yet.
-        """
+        """Whether guards under both lease names prove that it is delayed or buried: unless it is in
+        main, which the caller checks. rwq sets both only when it takes an item off both lists. So
+        if it is in processing, another program has pushed it since, and a worker has popped it, but
+        has not leased it yet."""
         if not self.has_schedule_entry or self.new_lease is None or self.old_lease is None:
             return False
         kind = guard_kind(self.new_lease)
@@ -140,7 +134,6 @@ class Facts(NamedTuple):
 
     @property
     def has_stale_returns(self) -> bool:
-        """Whether it has a count of returns, but no data."""
         return not self.has_data and (self.returns is not None or self.has_invalid_returns)
 
     @property
@@ -202,11 +195,9 @@ _REASON = re.compile(b"(%b to|%b from) (.+)%b" % (MOVING, MOVING_HERE, _END), re
 
 
 class Transit(NamedTuple):
-    """The queue at the other end of a move, and its server; None if it is that of this queue.
+    """The queue at the other end of a move, and its server; None if it is that of this queue."""
 
-    `is_copy` is true at the destination, where the item is a copy until it has left the other end.
-    """
-
+    # At the destination, where the item is a copy until it has left the other end.
     is_copy: bool
     queue: bytes
     server: bytes | None = None

@@ -11,7 +11,6 @@ for state in string.gmatch(states, '[^;]+') do
 end
 local expected_data, expected_marks = {}, {}
 
--- The IDs in the rest of the arguments; the fingerprints go into `expected_data`, the marks into `expected_marks`.
 local function ids_in(rest)
   local ids, has_marks = {}, marked_by ~= ''
   local width = 1 + (has_fingerprints and 1 or 0) + (has_marks and 1 or 0)

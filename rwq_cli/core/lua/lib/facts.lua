@@ -74,7 +74,6 @@ local function set_lease(id, holder, lease_ms)
   end
 end
 
--- Delete the entries of IDs in sorted sets and hashes.
 local function delete_entries(ids, ...)
   for _, key in ipairs({ ... }) do
     for_all(key == returns and 'HDEL' or 'ZREM', key, present[key] and ids or {})

@@ -130,7 +130,6 @@ local function locate_at_places(ids, facts)
   end
 end
 
--- Set the places of each ID that was found.
 local locate = ({ name = locate_by_name, leased = locate_leased, places = locate_at_places })[where]
 
 -- By ID, the index of its entry in a list that is nearest to the right end; in main, next to be leased.

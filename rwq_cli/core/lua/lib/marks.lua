@@ -8,7 +8,6 @@ if wrong_marks then
   return wrong_marks
 end
 
--- Which of these lines are marked, by line.
 local function read_marks(lines)
   local marked, args = {}, {}
   for i = 1, present[marks] and #lines or 0 do

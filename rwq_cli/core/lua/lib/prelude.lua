@@ -72,7 +72,6 @@ local function clock_ms()
   return time[1] * 1000 + time[2] / 1000
 end
 
--- A number of ms without its fraction, as an argument or a reply.
 local function whole_ms(ms)
   return string.format('%.0f', math.floor(ms))
 end

@@ -94,7 +94,6 @@ local function is_guarded(facts)
     and (kind == 'buried' and facts.buried_ms ~= nil or kind == 'delayed' and facts.due_ms ~= nil)
 end
 
--- 'held' if the effective lease has no expiry.
 local function leased_or_held(facts, otherwise)
   return effective_left_ms(facts) == -1 and 'held' or otherwise
 end

@@ -58,7 +58,6 @@ local function due_times()
   return due
 end
 
--- Put added items into main or Q:delayed.
 local due = now_ms and due_times()
 local function enter(added)
   -- A new item must not inherit what a worker leaves, which deletes only one lease key and none of rwq's entries.
