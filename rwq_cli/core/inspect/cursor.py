@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from rwq_cli.core.handle import Queue
@@ -153,6 +154,9 @@ class ScheduledCursor(_Cursor):
         while not self._is_at_end:
             asked = self.page_size + len(self._read)
             reply = self._reply_to(self.first_command())
+            if reply and not isinstance(reply[0], bytes):
+                # A client of a caller's own may speak RESP3, which makes pairs of IDs and scores.
+                reply = list(chain.from_iterable(reply))
             entries = list(zip(reply[::2], reply[1::2], strict=True))
             self._is_at_end = len(entries) < asked
             self.page_size = min(2 * self.page_size, WALK_ENTRIES)

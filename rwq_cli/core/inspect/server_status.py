@@ -37,7 +37,8 @@ def server_status(connection: "Connection") -> ServerStatus:
     for section in sections:
         info.update(section if isinstance(section, dict) else {})
     # When snapshots are taken; empty for never.
-    rules = saves[-1] if isinstance(saves, list) and saves else None
+    pair = list(saves.values()) if isinstance(saves, dict) else saves
+    rules = pair[-1] if isinstance(pair, list) and pair else None
     appends = info.get("aof_enabled")
     is_unknown = appends is None or (rules is None and not appends)
     version = None
