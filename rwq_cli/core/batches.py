@@ -8,6 +8,7 @@ from typing import TypeVar
 from rwq_cli.core.errors import ServerError
 
 T = TypeVar("T")
+Batch = TypeVar("Batch", bound=Sized)
 
 
 class ProgressListener:
@@ -77,14 +78,6 @@ def in_batches(
             batch, size, items_max = [], 0, max(items_max, later_max)
     if batch:
         yield batch
-
-
-def ids_per_call(list_length: int) -> int:
-    """How many IDs one script may look for in a list of this length."""
-    return max(1, min(BATCH_ITEMS, SCAN_BUDGET_ENTRIES // (list_length + 1)))
-
-
-Batch = TypeVar("Batch", bound=Sized)
 
 
 class Acknowledged:

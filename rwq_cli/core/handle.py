@@ -155,10 +155,7 @@ class Queue:
 
 
 class Lazy:
-    """A module of the core that is imported when it is first used.
-
-    A command loads only the operations that it needs, which matters in shell loops.
-    """
+    """A module of the core, imported when it is first used: start-up matters in shell loops."""
 
     def __init__(self, name: str) -> None:
         self._name = name

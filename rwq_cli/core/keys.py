@@ -1,28 +1,10 @@
-"""The names of all keys of a queue.
+"""The names of all keys of a queue; docs/how-it-works.md says what each holds.
 
-| key                        | type         | meaning                                           |
-| -------------------------- | ------------ | ------------------------------------------------- |
-| `Q:queue`                  | list         | waiting IDs: pushed left, leased from the right   |
-| `Q:processing`             | list         | IDs leased, or abandoned and not yet cleaned      |
-| `Q:item:<id>`              | string       | the data; the item exists while this key exists   |
-| `Q:lease:<id>`             | string, TTL  | holder of the lease (workers of 0.2 and later)    |
-| `Q:leased_by_session:<id>` | string, TTL  | holder of the lease (workers of 0.1)              |
-| `Q:cleaning`               | list         | IDs that a cleaner of 0.1 is processing           |
-| `Q:delayed`                | zset         | ID to due time, unix ms                           |
-| `Q:buried`                 | zset         | ID to the time it was buried, unix ms             |
-| `Q:returns`                | hash         | ID to how often it was returned, by a clean or    |
-|                            |              | after a failed attempt                            |
-| `Q:result:<id>`            | hash, TTL    | result that is kept after completion              |
-| `Q:undo:<file>`            | string, TTL  | bitmap: the lines of a file that a running undo   |
-|                            |              | or import has restored; `<file>` is the SHA-256   |
-|                            |              | of the file                                       |
-| `Q:clean-lock`             | string, TTL  | which of rwq's cleans is at work                  |
-| `Q:absent`                 | never exists | named by scripts on a cluster: see `absent`       |
-
-Both lease keys mean the same thing. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
-reads `leased_by_session`, later versions `lease`, and neither knows about the other. So an item is
-leased while *either* key exists, and rwq always sets and deletes *both*: otherwise a cleaner
-of one generation would take live items from workers of the other.
+The scores of `delayed` and `buried` are unix ms; `undo` has the SHA-256 of a file in its name.
+Workers of redis-work-queue 0.1, which PyPI and npm still serve, know only `leased_by_session`,
+later ones only `lease`. So an item is leased while *either* key exists, and rwq always sets and
+deletes *both*: otherwise a cleaner of one generation would take live items from workers of the
+other.
 """
 
 import re
@@ -142,10 +124,7 @@ def owner_of_structure(key: bytes, *kinds: str) -> bytes | None:
 
 
 def hash_tag(name: bytes) -> bytes | None:
-    """The part of a queue's name that decides its keys' slot in a cluster.
-
-    It is between the first `{` and the next `}`; None if nothing is: the slots differ then.
-    """
+    """The part of a queue's name that decides its keys' slot in a cluster; None if they differ."""
     _, opened, rest = name.partition(b"{")
     tag, closed, _ = rest.partition(b"}")
     return tag if opened and closed and tag else None

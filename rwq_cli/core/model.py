@@ -265,8 +265,7 @@ class OutcomeBatch:
 
 
 class Batched(Iterator[T], Generic[T]):
-    """Results, one by one, or in the `batches` in which they were acknowledged: reading does the
-    work."""
+    """Results, one by one, or in `batches` as they were acknowledged: reading does the work."""
 
     def __init__(self, batches: Iterator[Iterable[T]]) -> None:
         self.batches = batches

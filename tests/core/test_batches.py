@@ -3,7 +3,7 @@
 from hypothesis import given, strategies as st
 
 from rwq_cli.core import Outcome, State, Status
-from rwq_cli.core.batches import BATCH_BYTES, FLUSH, Flush, ids_per_call, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, FLUSH, Flush, in_batches
 from rwq_cli.core.items.add import ADD_ITEMS, NewItem, batched_items
 from rwq_cli.core.model import OutcomeBatch, Outcomes
 from rwq_cli.core.repair.findings import Code, Severity
@@ -56,16 +56,6 @@ def test_batches_of_items_have_at_most_4_mib_before_their_last_item(
 def test_a_flush_ends_a_batch() -> None:
     stream = [FLUSH, 1, 2, FLUSH, FLUSH, 3, 4, 5, 6, FLUSH, 7, Flush()]
     assert list(in_batches(stream, items_max=3)) == [[1, 2], [3, 4, 5], [6], [7]]
-
-
-def test_ids_per_call_at_its_corners() -> None:
-    assert [ids_per_call(length) for length in (0, 999, 1999, 49_999, 10_000_000)] == [
-        1000,
-        500,
-        250,
-        10,
-        1,
-    ]
 
 
 def test_every_status_has_a_code_of_its_own() -> None:

@@ -13,7 +13,7 @@ from socket import gethostname
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES, ids_per_call, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES, SCAN_BUDGET_ENTRIES, in_batches
 from rwq_cli.core.errors import ServerError, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import by_script, run, unlisted
@@ -75,7 +75,9 @@ def prune(
     left = list(ids)
     size = BATCH_ITEMS // 2
     if where == "cleaning" and left:
-        size = min(size, ids_per_call(int(queue.call("LLEN", queue.keys.cleaning))))
+        # Each is looked for in the whole list.
+        length = int(queue.call("LLEN", queue.keys.cleaning))
+        size = max(1, min(size, SCAN_BUDGET_ENTRIES // (length + 1)))
     calls = ((0, batch) for batch in in_batches(left, items_max=size))
     done: set[bytes] = set()
     for sample, batch in chain(calls, repeat((BATCH_ITEMS, list[bytes]()), samples)):

@@ -107,8 +107,7 @@ def connect(server: "Server | redis.Redis") -> Connection:
         if not address.service:
             raise _malformed(name, "it names no service", _EXAMPLES_OF_HOSTS)
         credentials = (own[0], server.sentinel_password if own[1] is None else own[1])
-        connect_s = server.connect_timeout_s
-        made = SentinelConnection(address, name, settings, credentials, connect_s)
+        made = SentinelConnection(address, name, settings, credentials, server.connect_timeout_s)
     else:
         from rwq_cli.core.server.cluster import ClusterConnection
 

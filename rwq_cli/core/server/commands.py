@@ -1,7 +1,7 @@
 """Commands as values. Without redis, so that a command's help does not load it."""
 
 from collections.abc import Sequence
-from functools import cache
+from itertools import chain
 from typing import Any
 
 from rwq_cli.core.lua import Script, header_of, load_script
@@ -24,10 +24,7 @@ _READS = frozenset(
 
 
 class ScriptCommand(tuple[Any, ...]):
-    """A call of a script of `core/lua/ops` among other commands.
-
-    `reads_only`: as it is called, a script that may write does not.
-    """
+    """A call of a script of `core/lua/ops`; if it `reads_only`, one that may write does not."""
 
     script: Script
     reads_only: bool
@@ -54,14 +51,9 @@ class Transaction(tuple[Command, ...]):
 def writes(request: Command) -> bool:
     """Whether a request may change something."""
     if isinstance(request, ScriptCommand):
-        return not request.reads_only and script_writes(request.script.name)
+        # An operation that may write has its writes in its header.
+        needed = header_of(f"ops/{request.script.name}").writes.get("", {})
+        return not (request.reads_only or _READS.issuperset(chain(*needed.values())))
     if isinstance(request, Transaction):
         return any(map(writes, request))
     return request[0] not in _READS
-
-
-@cache
-def script_writes(name: str) -> bool:
-    """Whether an operation may write: one that does has its writes in its header."""
-    needed = header_of(f"ops/{name}").writes.get("", {})
-    return any(word not in _READS for words in needed.values() for word in words)

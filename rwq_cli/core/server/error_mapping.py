@@ -119,6 +119,9 @@ _NO_TLS = ("wrong version number", "record layer failure")
 # A server without TLS waits for the end of a command, and so may one that is busy.
 NO_HANDSHAKE = "handshake operation timed out"
 _FULL = "max number of clients reached"
+_CLOSED = ("connection closed", "connection reset", "connection not ready")
+# How long asking for TLS may take, seconds.
+_TIMEOUT_S = 1.0
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -230,11 +233,6 @@ def _reason(error: Exception) -> str:
     reason = getattr(cause, "strerror", None) or str(cause if _is_timeout(error) else error)
     reason = re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$|_ssl\.c:\d+: ", "", " ".join(reason.split()))
     return (reason[:1].lower() + reason[1:]).rstrip(".")
-
-
-# How long asking for TLS may take, seconds.
-_TIMEOUT_S = 1.0
-_CLOSED = ("connection closed", "connection reset", "connection not ready")
 
 
 def _recognized(error: Exception, server: str, pool: Any) -> errors.ServerError | None:

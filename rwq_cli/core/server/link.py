@@ -179,8 +179,8 @@ class Link:
         command before EXEC, so that nothing ran.
         """
         if not isinstance(request, Transaction):
-            return self._read()
-        *queued, done = [self._read() for _ in range(len(request) + 2)]
+            return self.read_one()
+        *queued, done = [self.read_one() for _ in range(len(request) + 2)]
         if isinstance(done, list):
             return done
         if isinstance(done, rx.NoPermissionError):
@@ -188,7 +188,7 @@ class Link:
             self._raw.disconnect()
         return next((reply for reply in queued if isinstance(reply, rx.ResponseError)), done)
 
-    def _read(self, *, polls: bool = False) -> Any:
+    def read_one(self, *, polls: bool = False) -> Any:
         timeout_s = self._set_timeout(_POLL_S if polls else self._reply_timeout_s)
         try:
             reply = self._raw.read_response(disconnect_on_error=False)
@@ -205,9 +205,6 @@ class Link:
             raise self._lost(error, timeout_s) from error
         self._shared.has_answered = True
         return reply
-
-    def poll(self) -> Any:
-        return self._read(polls=True)
 
     def _lost(self, error: Exception, timeout_s: float) -> errors.ServerError:
         pool = None if self._shared.has_answered else self._pool

@@ -91,8 +91,7 @@ class CancelToken:
     """Asks a window to stop at its next safe point."""
 
     def __init__(self) -> None:
-        # Set by the caller: send no more calls, read the outstanding replies, and raise
-        # KeyboardInterrupt.
+        # Send no more calls, read the outstanding replies, and raise KeyboardInterrupt.
         self.requested = False
         # Whether the window would notice now; not while it waits for its source.
         self.is_polled = False

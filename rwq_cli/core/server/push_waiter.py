@@ -80,7 +80,11 @@ class PushWaiter:
                 key.data for key, _ in ready if key.data in self._links and self._receive(key.data)
             )
             if self._woken and self._fruitless:
-                self._look_again()
+                # Somebody else may have taken an entry by now.
+                time.sleep(random.uniform(0, _SPREAD_S))
+                taken = {key for key in self._woken if not self._lists[key].call("LLEN", key)}
+                self._woken -= taken
+                self._rest(taken)
             if self._woken or any(key.data is None for key, _ in ready):
                 return bool(self._woken)
             if monotonic() >= ends_s or self._polls:
@@ -94,13 +98,6 @@ class PushWaiter:
         self._fruitless = min(self._fruitless + 1, 9)
         from_s = monotonic() + rest_s
         self._unwatched |= {key: from_s for key in keys if key in self._unwatched}
-
-    def _look_again(self) -> None:
-        """Forget wakes whose entry somebody else has taken by now."""
-        time.sleep(random.uniform(0, _SPREAD_S))
-        taken = {key for key in self._woken if not self._lists[key].call("LLEN", key)}
-        self._woken -= taken
-        self._rest(taken)
 
     def _watch(self, selector: DefaultSelector) -> bool:
         """Send the commands that are due; return whether others will be."""
@@ -119,7 +116,7 @@ class PushWaiter:
         """Read the reply to a command; return whether the list may have an entry."""
         connection = self._lists[key]
         try:
-            reply = self._links[key].poll()
+            reply = self._links[key].read_one(polls=True)
             if isinstance(reply, rx.ResponseError):
                 refusal = translate(reply, connection.name, ("BLMOVE", key))
                 if code_of(reply) == "ERR" or isinstance(refusal, PermissionDenied):

@@ -21,10 +21,7 @@ class _NoPrimary(rx.ConnectionError):
 
 
 class SentinelConnection(Connection):
-    """A connection to the primary of a service, which redis-py's Sentinel client finds.
-
-    `credentials` are the Sentinels' own user and password, `settings` redis-py's for the primary.
-    """
+    """A connection to the primary of a service, which redis-py's Sentinel client finds."""
 
     is_found_again = True
 
@@ -41,6 +38,7 @@ class SentinelConnection(Connection):
         # Each Sentinel is asked in turn, within the time for connecting.
         self._each_s = connect_s / len(hosts)
         own = {key: value for key, value in settings.items() if key not in _OF_THE_SERVERS}
+        # The Sentinels have a user and a password of their own.
         own.update(ssl=has_tls, username=credentials[0], password=credentials[1])
         own.update(socket_timeout=self._each_s, socket_connect_timeout=self._each_s)
         make_sentinel: Any = rs.Sentinel

@@ -135,14 +135,10 @@ def parse_address(url: str) -> Address:
     service = unquote(path.pop(0)) if path and kind == "sentinel" else ""
     port = 26379 if kind == "sentinel" else 6379
     each = names.split(",") if kind else [names]
-    hosts = tuple(_host_port(name, port) for name in each if name or not kind)
+    parts = [urlsplit(f"redis://{name}") for name in each if name or not kind]
+    hosts = tuple((unquote(part.hostname or "localhost"), part.port or port) for part in parts)
     db = options.get("db") or unquote("/".join(path)).strip("/")
     return Address(scheme, hosts, "", service, db, options)
-
-
-def _host_port(name: str, port: int) -> tuple[str, int]:
-    parts = urlsplit(f"redis://{name}")
-    return unquote(parts.hostname or "localhost"), parts.port or port
 
 
 def is_same_server(one: str, other: str) -> bool:
