@@ -37,8 +37,6 @@ _HISTORY_SAMPLES = 60
 
 
 class Sample(NamedTuple):
-    """A queue at one instant."""
-
     # On the client's monotonic clock.
     at_s: float
     waiting: int
@@ -75,7 +73,6 @@ class RateMeter:
     """Samples queues again and again, and measures their rates over the last few samples."""
 
     def __init__(self) -> None:
-        # The last samples of each queue, the latest last.
         self.samples = defaultdict[bytes, deque[Sample]](partial(deque, maxlen=_HISTORY_SAMPLES))
 
     def read(self, queues: Iterable[Queue]) -> dict[bytes, Rates]:
@@ -190,11 +187,8 @@ class QueueRow(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """What is known of all watched queues, by name, and of their server."""
-
     rows: Sequence[QueueRow] = ()
     status: ServerStatus | None = None
-    # Why some queues are left out.
     left_out: Sequence[ServerError] = ()
     # How long a sampling call took on average, or the call for the ages, if longer.
     call_s: float = 0.0

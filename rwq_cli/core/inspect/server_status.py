@@ -86,7 +86,6 @@ _VERBS = {
 class ServerAccess(NamedTuple):
     """What can be done on a server; None for what it does not say."""
 
-    # Such as `Valkey 8.1.1`.
     version: str | None
     # The shortest of a few round trips.
     latency_ms: float

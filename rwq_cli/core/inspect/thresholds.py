@@ -47,8 +47,6 @@ class Limits(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """A measure, compared with its limits."""
-
     measure: Measure
     # An age in seconds, or a count; None if it is unknown.
     value: int | None

@@ -98,8 +98,6 @@ class Look:
 
 
 class Fixer(NamedTuple):
-    """Fixes IDs that looked broken a grace period ago."""
-
     queue: Queue
     look: Look
     lock: CleanLock

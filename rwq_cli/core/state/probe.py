@@ -144,26 +144,20 @@ class Place(StrEnum):
 
 
 class End(StrEnum):
-    """The two ends of the main list."""
-
     NEXT = "next"
     LAST = "last"
 
 
 class ItemSnapshot(NamedTuple):
-    """Everything about one item."""
-
     item_id: bytes
     data: bytes
     state: State
     # None for an item in no structure.
     place: Place | None
-    # The effective lease.
     lease: Lease | None = None
     # Its scores, unix ms, if it is not waiting. The fraction keeps the order of one due time.
     due_ms: float | None = None
     buried_ms: float | None = None
-    # Why it is buried.
     reason: bytes | None = None
     # None for never.
     returns: int | None = None

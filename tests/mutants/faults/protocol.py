@@ -333,8 +333,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "release-takes-from-others",
         "release without --force ends the lease of another session.",
         f"{_OPS}/put.lua",
-        "elseif other and not force then",
-        "elseif false then",
+        "    or other and not force and 'not-owner'\n",
+        "",
     ),
     Fault(
         "edit-overwrites",

@@ -23,7 +23,6 @@ local function ids_in(rest)
   return ids
 end
 
--- The mark of an item: its effective lease, which also says why it is buried, and how often it was returned.
 local function mark_of(id, facts)
   local lease = string.find(marked_by, 'lease') and effective_lease(facts) or ''
   local count = string.find(marked_by, 'returns') and redis.call('HGET', returns, id) or ''

@@ -1,7 +1,6 @@
 -- Reading the keys and scores of many IDs in a few calls, deleting them, and replying about them.
 -- include: state
 
--- Both lease keys of each ID: the new one, then the old.
 local function lease_keys(ids)
   local made = {}
   for i = 1, #ids do

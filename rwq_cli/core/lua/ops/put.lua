@@ -19,20 +19,13 @@ local function status_of(id, found, now_ms)
   local refusal, other = refusal_of(id, found, now_ms), other_session_of(found, own_holder)
   -- For `outcome_reply`.
   found.other_session = other or nil
-  if refusal then
-    return refusal
-  elseif own_only and (other or session_of(found) ~= own_holder) then
-    return 'not-owner'
-  elseif to == 'main' and found.main > 0 then
-    return 'already-waiting'
-  elseif other and not force then
-    return 'not-owner'
-  elseif not force and is_copy(found) then
-    return 'moving'
-  elseif is_first_look and needs_second_look(found, now_ms) then
-    return 'in-transit'
-  end
-  return is_taken_away(found) and 'elsewhere'
+  return refusal
+    or own_only and (other or session_of(found) ~= own_holder) and 'not-owner'
+    or to == 'main' and found.main > 0 and 'already-waiting'
+    or other and not force and 'not-owner'
+    or not force and is_copy(found) and 'moving'
+    or is_first_look and needs_second_look(found, now_ms) and 'in-transit'
+    or is_taken_away(found) and 'elsewhere'
     or to == 'buried' and state_of(found, now_ms) == 'buried' and 'already-buried' or done
 end
 
