@@ -116,7 +116,6 @@ class RetryPolicy:
         backoff_max_s: The maximum delay, seconds.
         jitter: The fraction by which a delay varies at random, so that items that failed together
             are not retried together.
-        on_fail: What happens to an item whose last attempt failed.
 
     Raises:
         InvalidArgument: A number is negative, or the jitter is greater than 1.
@@ -209,15 +208,11 @@ class Job:
     """An item that a worker has leased.
 
     Attributes:
-        handle: Its queue.
-        item_id: The ID.
-        data: The payload.
         holder: The value of its lease, unique to the call that leased it.
         returns: How often an attempt failed, or a clean returned it.
         is_last: Whether no retry follows if this attempt fails.
         deadline_s: When the lease ends, on the clock of the queue.
         loss: Why it is not held any more; None while it is.
-        has_started: Whether the worker has begun to run it.
         slot: Which of the functions that run at once has it, from 0.
         is_forgiven: Whether a clean does not count its return.
     """
@@ -255,9 +250,7 @@ class Ended:
     """The end of a job; listeners are told of it when the server has acknowledged it.
 
     Attributes:
-        job: The job.
         end: How it ended; None if the item was given up without this attempt.
-        step: What is to be done with the item.
         fate: What becomes of it: that of the step, unless it is found lost.
         in_doubt: Whether a call was sent for it whose reply was lost.
     """
@@ -270,7 +263,6 @@ class Ended:
 
     @property
     def gave_up(self) -> bool:
-        """Whether the item was given up."""
         return self.step.gave_up and self.fate is not Fate.LOST
 
     @property

@@ -13,18 +13,7 @@ from threading import Event, Lock, RLock, Thread
 from typing import Any
 
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.core.work.control import (
-    Contact,
-    EndReason,
-    Failed,
-    Lost,
-    Outage,
-    Started,
-    StopConditions,
-    StopToken,
-    WorkEvent,
-    WorkSummary,
-)
+from rwq_cli.core.work import control
 from rwq_cli.core.work.held import taken_from
 from rwq_cli.core.work.job import Done, ExchangeResult, Failure, Handler, Job, JobEnd, PutBack
 
@@ -47,12 +36,12 @@ class Worker:
 
     def __init__(
         self,
-        conditions: StopConditions,
+        conditions: control.StopConditions,
         handler: Handler,
         concurrency: int,
         batch: int | None,
-        stop: StopToken | None,
-        on_event: Callable[[WorkEvent], object] | None,
+        stop: control.StopToken | None,
+        on_event: Callable[[control.WorkEvent], object] | None,
     ) -> None:
         if concurrency < 1 or (batch or 1) < 1:
             raise InvalidArgument(
@@ -63,7 +52,7 @@ class Worker:
         # It takes a list if there is a batch.
         self._handler: Callable[[Any], object] = handler
         self._concurrency, self._batch = concurrency, batch
-        self._stop, self._on_event = stop or StopToken(), on_event
+        self._stop, self._on_event = stop or control.StopToken(), on_event
         # The slots that are free, and those that rest, and until when. All others are busy: each is
         # given to jobs when they are taken, and free when they have ended.
         self._free = deque(range(concurrency))
@@ -83,7 +72,7 @@ class Worker:
         self._event_lock = RLock()
         self._has_ended = Event()
 
-    def run(self) -> WorkSummary:
+    def run(self) -> control.WorkSummary:
         renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
         renewer.start()
         self._stop.sessions.add(self.session)
@@ -144,18 +133,18 @@ class Worker:
 
     def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error
-        self._conditions.end(EndReason.STOPPED)
+        self._conditions.end(control.EndReason.STOPPED)
         self.session.waiter.wake()
         # The listener may be what failed.
         with suppress(Exception):
-            self._tell(Failed(error))
+            self._tell(control.Failed(error))
 
     def _call(self, slot: int, jobs: list[Job]) -> None:
         end: JobEnd = PutBack(front=True)
         try:
             for job in jobs:
                 job.has_started = True
-                self._tell(Started(job))
+                self._tell(control.Started(job))
             end = self._end_of(jobs)
         finally:
             self._ends.extend([(job, end) for job in jobs])
@@ -254,19 +243,19 @@ class Worker:
 
     def _is_ending(self) -> bool:
         if self._stop.is_set:
-            self._conditions.end(EndReason.STOPPED)
+            self._conditions.end(control.EndReason.STOPPED)
         self._conditions.drains |= self._stop.drains
         return self._conditions.why is not None
 
     def _record(self, result: ExchangeResult, reserved: int = 0, sent_s: float = -inf) -> None:
         self._conditions.note(result, reserved, sent_s)
         for job in result.lost:
-            self._tell(Lost(job))
+            self._tell(control.Lost(job))
         for ended in result.ended:
             if not ended.was_unused:
                 self._tell(ended)
 
-    def _tell(self, event: WorkEvent) -> None:
+    def _tell(self, event: control.WorkEvent) -> None:
         if self._on_event is not None:
             with self._event_lock:
                 self._on_event(event)
@@ -302,15 +291,14 @@ class Worker:
             self._is_waiting = False
 
     def _note_contact(self) -> None:
-        """Tell the listener when the server answers for the first time or again, and when it does
-        not any more."""
+        """Tell the listener when the server begins to answer, and when it no longer does."""
         error, since_s = self.session.error, self.session.failing_since_s
         with self._event_lock:
             was_out, self._is_out = self._is_out, error is not None
             if error is not None and not was_out:
-                self._tell(Outage(error, self._conditions.reconnect_s))
+                self._tell(control.Outage(error, self._conditions.reconnect_s))
             elif error is None and was_out is not False:
-                self._tell(Contact(self._clock.monotonic() - since_s if was_out else None))
+                self._tell(control.Contact(self._clock.monotonic() - since_s if was_out else None))
 
     def _note_error(self, error: ServerError) -> None:
         """Tell the listener of a call that failed, or raise its error if that ends the worker."""
@@ -321,7 +309,7 @@ class Worker:
 
     def _renew_all(self) -> None:
         for job in self.session.renew():
-            self._tell(Lost(job))
+            self._tell(control.Lost(job))
 
     def _renew(self) -> None:
         session, longest_s = self.session, min(_LOOK_S, self.session.lease_s / 6)

@@ -12,13 +12,7 @@ from typing import Any
 from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
-from rwq_cli.core.items.lease import (
-    LeasedBatch,
-    LeaseRequest,
-    first_lease,
-    has_finished,
-    lease_from_first,
-)
+from rwq_cli.core.items import lease
 from rwq_cli.core.items.schedule import promote, release
 from rwq_cli.core.work.held import HeldJobs, batches_of, calls_for, taken_from
 from rwq_cli.core.work.idle import WorkWaiter
@@ -84,7 +78,7 @@ class WorkSession:
         request = None
         if take > 0:
             holder = self.name + b".%d" % next(self._exchanges)
-            request = LeaseRequest(take, holder, self._lease_ms)
+            request = lease.LeaseRequest(take, holder, self._lease_ms)
         self._new_jobs, error = [], None
         self.held.end(ends)
         try:
@@ -98,7 +92,7 @@ class WorkSession:
         ended, lost = taken_from(self.held.ended), taken_from(self.held.lost)
         return ExchangeResult(self._new_jobs, ended, lost, error)
 
-    def _send(self, endings: Sequence[Ended], request: LeaseRequest | None = None) -> None:
+    def _send(self, endings: Sequence[Ended], request: lease.LeaseRequest | None = None) -> None:
         only = self._queues[0] if len(self._queues) == 1 else None
         joined: Ended | None = None
         if request and only and len(endings) == 1 and endings[0].step.is_plain:
@@ -108,7 +102,7 @@ class WorkSession:
         commands = [command for command, _ in calls]
         if request is not None and only is not None:
             done = (joined.job.item_id, joined.job.holder) if joined else ()
-            commands.append(first_lease(only, request, *done))
+            commands.append(lease.first_lease(only, request, *done))
         elif request is not None:
             commands += self.waiter.look_commands()
         if not commands:
@@ -130,7 +124,7 @@ class WorkSession:
             if isinstance(replies[0], ServerError):
                 self._doubt(replies[0], endings)
                 again += [] if joined.in_doubt else [joined]
-            elif has_finished(replies[0]):
+            elif lease.has_finished(replies[0]):
                 self.held.settle(joined)
             else:
                 again.append(joined)
@@ -151,7 +145,7 @@ class WorkSession:
         self,
         error: BaseException,
         endings: Iterable[Ended],
-        request: LeaseRequest | None = None,
+        request: lease.LeaseRequest | None = None,
         queue: Queue | None = None,
     ) -> None:
         """Note that a failed call may have done what it was to do."""
@@ -167,7 +161,7 @@ class WorkSession:
             self.failing_since_s = self.clock.monotonic()
         self.error = error
 
-    def _take(self, request: LeaseRequest, replies: Sequence[Any], sent_s: float) -> None:
+    def _take(self, request: lease.LeaseRequest, replies: Sequence[Any], sent_s: float) -> None:
         """Take items of the first queue that has any, given the replies to the first calls."""
         if len(self._queues) > 1:
             ready = self.waiter.ready_queues(replies)
@@ -178,10 +172,10 @@ class WorkSession:
             if isinstance(reply, ServerError):
                 self._doubt(reply, (), request, queue)
                 return
-            batch = LeasedBatch.of(queue, reply)
+            batch = lease.LeasedBatch.of(queue, reply)
             if batch.ids or not (batch.examined or batch.promoted):
                 self.waiter.due_in_s = batch.due_in_s
-                self._add(queue, request, batch, sent_s)
+                self._add(request.holder, batch, sent_s)
                 if batch.promoted < 0:
                     deque(promote(queue), maxlen=0)
                 return
@@ -190,21 +184,21 @@ class WorkSession:
         for queue in ready:
             sent_s = self.clock.monotonic()
             try:
-                batch = lease_from_first([queue], request)
+                batch = lease.lease_from_first([queue], request)
             except BaseException as error:
                 self._doubt(error, (), request, queue)
                 raise
             if batch.ids:
-                self._add(queue, request, batch, sent_s)
+                self._add(request.holder, batch, sent_s)
                 return
 
-    def _add(self, queue: Queue, request: LeaseRequest, batch: LeasedBatch, sent_s: float) -> None:
+    def _add(self, holder: bytes, batch: lease.LeasedBatch, sent_s: float) -> None:
         self.waiter.was_fruitless &= not batch.ids
         # Counted from when it was sent, so that ours ends before the server's.
         end_s, is_last = sent_s + self.lease_s, self.held.policy.is_last
         counts = batch.returns or repeat(None, len(batch.ids))
         self._new_jobs += self.held.add(
-            Job(queue, item_id, data, request.holder, times or 0, is_last((times or 0) + 1), end_s)
+            Job(batch.queue, item_id, data, holder, times or 0, is_last((times or 0) + 1), end_s)
             for item_id, data, times in zip(batch.ids, batch.data, counts, strict=True)
         )
 
