@@ -2,12 +2,8 @@
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rwq_cli.core.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 # How long a lease lasts by default, seconds.
 LEASE_S = 300.0
@@ -28,15 +24,6 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
-
-
-def unix_ms(when: "datetime | float") -> int:
-    """A point in time, an aware datetime or unix seconds, in whole unix milliseconds."""
-    if not isinstance(when, (int, float)):
-        if when.tzinfo is None:
-            raise InvalidArgument("the time has no time zone", "give an aware datetime")
-        when = when.timestamp()
-    return round(when * 1000)
 
 
 def _time_ms(what: str, seconds: float) -> int:

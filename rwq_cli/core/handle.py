@@ -39,7 +39,7 @@ class Queue:
     ) -> None:
         self.name = to_bytes(name)
         self.keys = QueueKeys(self.name)
-        self.connection = connection.for_queue(self.name)
+        self.connection = connection.root.for_queue(self.name)
         self.call, self.call_all = self.connection.call, self.connection.call_all
         self.holder = to_bytes(holder) if holder is not None else uuid4().hex.encode()
         self.clock = clock or Clock()

@@ -109,18 +109,15 @@ class WorkQueue(ActingQueue):
         end of the queue. The lease is not renewed: see `LeasedItem.touch`, and `work`.
         """
         item = self.lease(for_s=for_s, wait_s=wait_s)
-        if item is None:
-            yield None
-            return
         try:
             yield item
         except BaseException:
-            if not item.is_ended:
+            if item and not item.is_ended:
                 # If the server is gone, a clean returns the item when its lease has ended.
                 with suppress(RwqError):
                     item.release()
             raise
-        if not item.is_ended and item.complete().status is not Status.COMPLETED:
+        if item and not item.is_ended and item.complete().status is not Status.COMPLETED:
             raise LeaseLost.of(item.item_id)
 
     def work(

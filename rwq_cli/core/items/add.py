@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from rwq_cli.core.batches import BATCH_BYTES, Acknowledged, Flush, in_batches, in_doubt
-from rwq_cli.core.clock import unix_ms
 from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType, text_of
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
@@ -45,7 +44,11 @@ class Due(NamedTuple):
     @classmethod
     def at(cls, when: "datetime | float") -> "Due":
         """Due at this time: an aware datetime, or unix seconds."""
-        return cls(unix_ms(when), from_now=False)
+        if not isinstance(when, (int, float)):
+            if when.tzinfo is None:
+                raise InvalidArgument("the time has no time zone", "give an aware datetime")
+            when = when.timestamp()
+        return cls(round(when * 1000), from_now=False)
 
 
 class NewItem(NamedTuple):

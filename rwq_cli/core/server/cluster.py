@@ -174,9 +174,6 @@ class _SlotConnection(ClusterConnection):
     def root(self) -> Connection:
         return self._cluster
 
-    def for_queue(self, name: bytes) -> Connection:
-        return self._cluster.for_queue(name)
-
 
 def _slot_of(request: Command) -> int | None:
     """The slot of the first key of a request; None if it has no key."""

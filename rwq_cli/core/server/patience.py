@@ -45,15 +45,12 @@ READS_ONLY = ("lost", "timeout")
 
 
 class _Limits(local):
-    """The limits of a block of calls in one thread; times are those of `time.monotonic`.
-
-    `patience_s` is until when a refusal that passes is waited for; None for as long as the
-    connection says.
-    """
+    """The limits of a block of calls in one thread; times are those of `time.monotonic`."""
 
     connect_s = CONNECT_TIMEOUT_S
     deadline_s = inf
     grace_s = 0.0
+    # Until when a refusal that passes is waited for; None for as long as the connection says.
     patience_s: float | None = None
     is_waiting = False
 
