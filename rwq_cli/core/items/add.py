@@ -78,7 +78,7 @@ class NewItems(NamedTuple):
         items_max = ADD_ITEMS if self.dues is None else ADD_ITEMS_LATER
         for start in range(0, len(self.ids), items_max):
             part = slice(start, start + items_max)
-            dues = None if self.dues is None else self.dues[part]
+            dues = self.dues and self.dues[part]
             yield NewItems(self.ids[part], self.data[part], dues, self.random_ids)
 
 

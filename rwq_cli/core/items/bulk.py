@@ -57,11 +57,8 @@ def by_script(
     dry_run: bool = False,
     **saves: Any,
 ) -> Act:
-    """What acts by a script, at most `items_max` in a call, which is told whether this is the first
-    look if it takes that.
-
-    With a journal, the items are read and written to it first: see `saving`, also for `saves`.
-    """
+    """What acts by a script, which is told whether this is the first look if it takes that. With a
+    journal, the items are read and written to it first: see `saving`, also for `saves`."""
     if journal is not None and not dry_run:
         act = by_script(queue, script, args, once_read(queue, expected), items_max=items_max)
         return saving(queue, journal, act, expected, **saves)

@@ -56,11 +56,7 @@ def complete(
     journal: Journal | None = None,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Complete items; see `WorkQueue.complete_many`.
-
-    The lease of each must be that of the `owner`, or of one of several; items that do not meet the
-    conditions of `expected` any more are `CHANGED`. With a journal, they are written to it first.
-    """
+    """Complete items; see `WorkQueue.complete_many`. `owner` may name several holders."""
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else owner
     how: dict[str, Any] = {"dry_run": dry_run, "as_saved": as_waiting}
     if result_options is not None:
@@ -79,12 +75,8 @@ def remove(
     expected: Expected = ANY,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Remove items with every trace of them; see `WorkQueue.remove_many`.
-
-    With a journal, they are written to it first, and those whose data change meanwhile are
-    `CHANGED`, like those that do not meet the conditions of `expected` any more. A few are removed
-    in their order; of many, those in the lists come first.
-    """
+    """Remove items with every trace of them; see `WorkQueue.remove_many`. A few are removed in
+    their order; of many, those in the lists come first."""
     act = by_script(queue, "complete", REMOVE_ARGS, expected, journal, dry_run=dry_run)
     return Outcomes(run(queue, act, ids, "removing"))
 

@@ -92,10 +92,6 @@ class LeaseRequest(NamedTuple):
             "skip": skipped,
         }
 
-    def first_args(self) -> dict[str, Any]:
-        """The arguments of a first call, which examines few entries, so that it is short."""
-        return self.args(self.items_max, self.items_max + _SPARE_ENTRIES)
-
 
 def lease_from(
     queues: Sequence[Queue],
@@ -163,9 +159,11 @@ def _hint_at_lost_leases() -> AbstractContextManager[None]:
 
 
 def first_lease(queue: Queue, request: LeaseRequest, *done: bytes) -> Command:
-    """The first call of `lease_from_first` for one queue. `done` may be the ID of an item and the
-    holder of its lease: to be completed, if it is as most are, which `has_finished` tells."""
-    return queue.script("lease", *done, **request.first_args())
+    """The first call of `lease_from_first` for one queue, which examines few entries, so that it is
+    short. `done` may be the ID of an item and the holder of its lease: to be completed, if it is as
+    most are, which `has_finished` tells."""
+    args = request.args(request.items_max, request.items_max + _SPARE_ENTRIES)
+    return queue.script("lease", *done, **args)
 
 
 def has_finished(reply: Sequence[Any]) -> bool:
@@ -177,9 +175,9 @@ def lease_from_first(queues: list[Queue], request: LeaseRequest) -> LeasedBatch:
     """Try the queues in turn; if none has items, the batch tells when the next of any is due."""
     due_in_s = inf
     for queue in queues:
-        args, promotes = request.first_args(), True
+        call, promotes = first_lease(queue, request), True
         while True:
-            reply = queue.run("lease", **args)
+            (reply,) = queue.call_all([call])
             batch = LeasedBatch.of(queue, reply, Lease(request.holder, request.lease_ms))
             if batch.ids:
                 return batch
@@ -189,7 +187,7 @@ def lease_from_first(queues: list[Queue], request: LeaseRequest) -> LeasedBatch:
             elif not batch.examined and batch.promoted <= 0:
                 break
             # Only ghosts and stale entries so far.
-            args = request.args(request.items_max, LEASE_ITEMS)
+            call = queue.script("lease", **request.args(request.items_max, LEASE_ITEMS))
         batch.due_in_s = due_in_s = min(due_in_s, batch.due_in_s)
     return batch
 

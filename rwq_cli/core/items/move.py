@@ -47,9 +47,8 @@ def move(
 ) -> Outcomes:
     """Move items to the end of another queue; see `WorkQueue.move_many`.
 
-    Each is in one of the two at every instant. With a journal, what is moved is written to it
-    first; items that do not meet the conditions of `expected` any more are `CHANGED`. `undoes` are
-    the key of the marks of a file, and the number of each line.
+    Each is in one of the two at every instant. `undoes` are the key of the marks of a file, and the
+    number of each line.
     """
     other = queue.sibling(to)
 

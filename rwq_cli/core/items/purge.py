@@ -47,12 +47,8 @@ def purge(
 
     Items that a live producer adds during the purge stay healthy: main is read only up to the
     entry that is the newest now, and an item in no list is removed only if it is still in none a
-    grace period later, because it may be between two commands of its producer. Leased items are
-    removed with their leases. With a journal, items and results are written to it first; the latter
-    are counted. If another queue's keys look like items of this one, that is an `InvalidArgument`,
-    and nothing was removed.
-
-    Returns for each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if its data was replaced.
+    grace period later, because it may be between two commands of its producer. If another queue's
+    keys look like items of this one, that is an `InvalidArgument`, and nothing was removed.
     """
     return Outcomes(_purged(queue, journal, grace_s, results or PurgedResults(), dry_run))
 
@@ -113,23 +109,6 @@ def _purged(
             queue.clock.sleep(grace_s)
             yield from act(unlisted(in_no_list(left)), False)
 
-    def remove_results() -> None:
-        """Delete the results of items that are gone; keys that are not results stay."""
-        queue.progress.begin("removing results")
-        for batch in read_result_keys(queue, results, data=True):
-            purged.others += sum(not each.result and each.kind != KIND_NONE for each in batch)
-            found = [
-                each.result
-                for each in batch
-                if each.result and (not each.has_item or each.item_id in gone)
-            ]
-            if kept is not None and found:
-                kept.write(found)
-            if not dry_run:
-                delete_results(queue, found)
-            purged.results += len(found)
-            queue.progress.advance(len(found))
-
     lengths = lengths_of(queue, queue.keys.main, queue.keys.processing)
     queue.progress.begin("reading the lists", lengths)
     with Acknowledged() as acknowledged:
@@ -148,7 +127,18 @@ def _purged(
                 queue.progress.advance(len(batch))
                 yield batch
         try:
-            remove_results()
+            queue.progress.begin("removing results")
+            for keys in read_result_keys(queue, results, data=True):
+                # Keys that are not results stay.
+                purged.others += sum(not each.result and each.kind != KIND_NONE for each in keys)
+                of_gone = (each for each in keys if not each.has_item or each.item_id in gone)
+                found = [each.result for each in of_gone if each.result]
+                if kept is not None and found:
+                    kept.write(found)
+                if not dry_run:
+                    delete_results(queue, found)
+                purged.results += len(found)
+                queue.progress.advance(len(found))
         except PermissionDenied:
             purged.is_denied = True
         if not dry_run:

@@ -161,7 +161,9 @@ def restore(
                 replaced_by.append(sha256(entry.data).hexdigest())
                 if line.replaced_by in (None, sha256(item.data).hexdigest()):
                     digest = sha1(item.data, usedforsecurity=False).hexdigest()
-                    stays = in_place or _stays(item, entry)
+                    is_held = item.lease is not None and not is_guard(item.lease)
+                    is_there = (item.place, item.due_ms) == (entry.place, entry.due_ms)
+                    stays = in_place or is_held or is_there
                     replaceable[item.item_id] = _IN_PLACE + digest if stays else digest
                     moved.update(() if stays else (item.item_id,))
 
@@ -258,14 +260,6 @@ def read_marks(queue: Queue, file_id: bytes) -> bytes:
 def forget_marks(queue: Queue, file_id: bytes) -> None:
     """Delete the marks of a file that was restored completely."""
     queue.call("DEL", queue.keys.undo(file_id))
-
-
-def _stays(item: ItemSnapshot, entry: ItemSnapshot) -> bool:
-    """True if only the data of an item are replaced: it is where the entry was, or a session
-    holds it."""
-    if item.lease is not None and not is_guard(item.lease):
-        return True
-    return item.place == entry.place and item.due_ms == entry.due_ms
 
 
 def _batches(

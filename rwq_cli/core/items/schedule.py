@@ -45,14 +45,7 @@ def touch(
 
 
 def put_args(
-    to: str,
-    holder: bytes,
-    *,
-    delay_ms: int | None = None,
-    reason: bytes | None = None,
-    force: bool = False,
-    own_only: bool = False,
-    counts_attempt: bool = False,
+    to: str, holder: bytes, delay_ms: int | None = None, reason: bytes | None = None, **flags: bool
 ) -> dict[str, Any]:
     """The arguments of `put.lua`, for which see there.
 
@@ -65,15 +58,13 @@ def put_args(
         message = f"the reason has {size} bytes; the maximum is {REASON_BYTES_MAX}"
         raise InvalidArgument(message, "shorten it")
     return {
+        **dict.fromkeys(("force", "own_only", "is_first_look", "counts_attempt"), False),
+        **flags,
         "to": to,
         "delay_ms": delay_ms,
         "reason": NO_REASON if reason is None else reason,
         "replaces_reason": reason is not None,
         "own_holder": holder,
-        "force": force,
-        "own_only": own_only,
-        "is_first_look": False,
-        "counts_attempt": counts_attempt,
     }
 
 
@@ -90,7 +81,7 @@ def bury(
 ) -> Outcomes:
     """Bury items; see `WorkQueue.bury_many`, and `release` for the other arguments."""
     args = put_args("buried", queue.holder, reason=reason, force=force, own_only=own_only)
-    return _put(queue, ids, "burying", args, expected, grace_s, dry_run=dry_run)
+    return _put(queue, ids, args, expected, grace_s, dry_run=dry_run)
 
 
 def release(
@@ -105,24 +96,20 @@ def release(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Return items to the main list, now or after a delay; see `WorkQueue.release_many`. With
-    `own_only`, which excludes `force`, only what this handle's holder has leased."""
+    """Return items to the main list, now or after a delay; see `WorkQueue.release_many`."""
     if own_only and force:
         raise InvalidArgument.both("own_only", "force")
     delay_ms = round(delay_s * 1000)
     if delay_ms > 0 and front:
         raise InvalidArgument.both("front", "delay")
-    to, doing = "front" if front else "main", "releasing"
-    if delay_ms > 0:
-        to, doing = "delayed", "delaying"
-    args = put_args(to, queue.holder, delay_ms=delay_ms, force=force, own_only=own_only)
-    return _put(queue, ids, doing, args, expected, grace_s, dry_run=dry_run)
+    to = "delayed" if delay_ms > 0 else "front" if front else "main"
+    args = put_args(to, queue.holder, delay_ms, force=force, own_only=own_only)
+    return _put(queue, ids, args, expected, grace_s, dry_run=dry_run)
 
 
 def _put(
     queue: Queue,
     ids: Iterable[bytes | Flush],
-    doing: str,
     args: dict[str, Any],
     expected: Expected,
     grace_s: float,
@@ -131,6 +118,7 @@ def _put(
 ) -> Outcomes:
     put = by_script(queue, "put", args, expected, dry_run=dry_run)
     is_front, grace = args["to"] == "front", None if args["force"] else grace_s
+    doing = {"buried": "burying", "delayed": "delaying"}.get(args["to"], "releasing")
 
     def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
         # Each call puts its items in front of those of the call before it.

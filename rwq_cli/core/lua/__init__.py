@@ -58,7 +58,7 @@ def _codes(kinds: Iterable[Status | State]) -> str:
 
 
 # What the files share with Python, by name.
-_CONSTANTS = {
+CONSTANTS = {
     "DIGEST_DIGITS": DIGEST_DIGITS,
     "DIGITS_MAX": DIGITS_MAX,
     "FINGERPRINT_BYTES": FINGERPRINT_BYTES,
@@ -101,7 +101,8 @@ def load_script(name: str) -> Script:
         f"local {arg} = " + _CONVERSIONS[kind].format(f"ARGV[{at}]")
         for at, (arg, kind) in enumerate(args, _HEAD + 1)
     ]
-    made += _constants("".join(map(_read, files)))
+    read = "".join(map(_read, files))
+    made += [f"local {each} = {value}" for each, value in CONSTANTS.items() if each in read]
     if rest := header_of(operation).rest:
         made.append(f"local {rest} = {{ unpack(ARGV, {_HEAD + len(args) + 1}) }}")
     checked = [f for f in all_files() if f.startswith("ops/")] if name == "access" else [operation]
@@ -153,12 +154,6 @@ def _word(value: object) -> bytes | str:
     return str(int(value) if isinstance(value, bool) else value)
 
 
-def library_text(name: str) -> str:
-    """The text of a library, and of those that it includes, for tests of single libraries."""
-    text = "".join(map(_read, (*libraries_of(f"lib/{name}"), f"lib/{name}")))
-    return "\n".join(_constants(text)) + "\n" + text
-
-
 def all_files() -> list[str]:
     """All libraries and operations, such as `lib/facts` and `ops/add`."""
     return sorted(f"{path.parent.name}/{path.stem}" for path in _HERE.glob("*/*.lua"))
@@ -193,7 +188,3 @@ def header_of(file: str) -> Header:
 def _read(file: str) -> str:
     # Loading importlib.resources would take longer than reading all scripts.
     return (_HERE / f"{file}.lua").read_text("utf-8")
-
-
-def _constants(text: str) -> list[str]:
-    return [f"local {name} = {value}" for name, value in _CONSTANTS.items() if name in text]

@@ -12,7 +12,8 @@ from rwq_cli.core.state.rules import Facts
 
 
 class Expected(NamedTuple):
-    """The conditions that chosen items must still meet: see `core/lua/lib/expected.lua`."""
+    """The conditions that chosen items must still meet: see `core/lua/lib/expected.lua`. Those that
+    do not are `CHANGED`; a repair skips them."""
 
     # None for any.
     states: frozenset[State] | None = None

@@ -7,10 +7,11 @@ from redis import Redis
 
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.keys import SETTLING_GUARD
-from rwq_cli.core.lua import library_text
+from rwq_cli.core.lua import CONSTANTS, libraries_of
 from rwq_cli.core.model import TIME_MS_MAX, Lease
 from rwq_cli.core.state.probe import parse_returns
 from rwq_cli.core.state.rules import Facts
+from tests.core.lua.test_scripts import SCRIPTS
 
 NOW_MS = 1_000_000
 # What a lease key can hold, as far as any rule tells values apart; None is a key of another type.
@@ -122,6 +123,13 @@ def lines_of(data: str, new: Key, old: Key) -> Iterator[bytes]:
             LUA[facts.has_stale_schedule],
             b"none" if facts.reason is None else facts.reason,
         )
+
+
+def library_text(name: str) -> str:
+    """A library and those that it includes."""
+    constants = (f"local {each} = {value}\n" for each, value in CONSTANTS.items())
+    files = (*libraries_of(f"lib/{name}"), f"lib/{name}")
+    return "".join((*constants, *(SCRIPTS[file] for file in files)))
 
 
 def test_lua_and_python_agree_on_every_combination_of_facts(raw: Redis) -> None:
