@@ -163,10 +163,8 @@ class StopConditions:
         self._empty_at_s = self._idle_since_s = None
 
     def check(self) -> float:
-        """Decide whether a worker ends that runs nothing and whose exchanges have all returned.
-
-        If not: returns when it is to try to take items again, and then to check again.
-        """
+        """Decide whether a worker ends that runs nothing and whose exchanges have all returned. If
+        not: returns when it is to try to take items again, and then to check again."""
         if self._taken >= self.max_items:
             self.end(EndReason.MAX_ITEMS)
         if self.why is not None or self._empty_at_s is None:

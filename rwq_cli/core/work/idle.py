@@ -46,10 +46,8 @@ class WorkWaiter:
         return looks
 
     def ready_queues(self, replies: Sequence[Any]) -> list[Queue]:
-        """The queues that may have an item, in order of preference.
-
-        Replies that are errors are ignored: one node of a cluster may be lost.
-        """
+        """The queues that may have an item, in order of preference. Replies that are errors are
+        ignored: one node of a cluster may be lost."""
         clock, *looks = replies
         now_ms = inf if isinstance(clock, ServerError) else clock[0] * 1000 + clock[1] / 1000
         self.due_in_s = inf

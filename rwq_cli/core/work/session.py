@@ -205,9 +205,8 @@ class WorkSession:
     def _put_back_doubtful(self) -> None:
         """Release items that were leased by calls whose replies were lost.
 
-        A lease pushes its item onto the left end of processing, so they are found near it, however
-        long the list is. If so many others were leased since that they are not, a clean returns
-        them when their leases have ended.
+        Leases push onto the left end of processing, so they are near it, however long the list is.
+        If too many others were leased since, a clean returns them when their leases have ended.
         """
         for holder, queue in list(self._doubtful.items()):
             known = {job.item_id for job in self.held.all if job.holder == holder}
@@ -260,12 +259,9 @@ class WorkSession:
         return taken_from(self.held.lost)
 
     def forgive(self) -> None:
-        """Have a clean not count the return of what is held: this worker was told to stop.
-
-        It may be killed before its jobs have ended. A count that is 0 stays, so that an item is
-        counted once at most, however often its workers are stopped. Each job is forgiven once, even
-        if the reply is lost.
-        """
+        """Have a clean not count the return of what is held: this worker may be killed before it
+        stops. A count that is 0 stays, so that an item is counted once at most, however often its
+        workers are stopped. Each job is forgiven once, even if the reply is lost."""
         # Leases are renewed by the thread that waits for this.
         with self._connection.deadline(_REPLY_S_MIN, is_patient=False):
             held = [job for job in self.held.all if not job.is_forgiven]
