@@ -13,9 +13,6 @@ from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.probe import End, ItemSnapshot, Place
 from rwq_cli.core.state.rules import is_guard
 
-# States in which a completed item is restored as it was.
-_STAYS = frozenset({State.WAITING, State.DELAYED, State.DUE, State.BURIED})
-
 
 class ResultOptions(NamedTuple):
     """The result to keep for each item that a call completes, the same for all: `REJECTED` for
@@ -84,7 +81,8 @@ def remove(
 def as_waiting(item: ItemSnapshot) -> ItemSnapshot:
     """An item as it is restored after it was completed: one that a session held, or that is broken,
     is the next to be leased."""
-    if item.state in _STAYS and (item.lease is None or is_guard(item.lease)):
+    is_whole = item.state is State.WAITING or item.state.is_scheduled
+    if is_whole and (item.lease is None or is_guard(item.lease)):
         return item
     waiting = item._replace(state=State.WAITING, place=Place.MAIN, nearer=item.nearer or End.NEXT)
     return waiting._replace(lease=None, due_ms=None, buried_ms=None, reason=None)

@@ -80,8 +80,7 @@ class LeaseRequest(NamedTuple):
     data: bool = True
 
     def args(self, items: int, entries: int, skipped: int = 0) -> dict[str, Any]:
-        """The arguments of one call, which examines this many entries of main at most, after those
-        that earlier calls of a dry run examined."""
+        """The arguments of one call; `skipped` are entries that a dry run has examined."""
         return {
             "holder": self.holder,
             "lease_ms": self.lease_ms,

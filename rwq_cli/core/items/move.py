@@ -197,7 +197,8 @@ class Transfer:
                     statuses.update((each.item_id, each) for each in self._carry(held))
             for call in group:
                 yield OutcomeBatch.of(statuses[item_id] for item_id in call.ids)
-            self._check_stop()
+            if self._queue.connection.stop.requested:
+                raise KeyboardInterrupt
 
     def _held(
         self, calls: Sequence[Located], is_first_look: bool, statuses: dict[bytes, Outcome]
@@ -230,10 +231,6 @@ class Transfer:
             stop.is_polled = False
             for each, before in zip(connections, kept, strict=True):
                 each.stop, each.progress = before
-
-    def _check_stop(self) -> None:
-        if self._queue.connection.stop.requested:
-            raise KeyboardInterrupt
 
     def _carry(
         self, items: Iterable[ItemSnapshot], done: Status = Status.MOVED
@@ -290,7 +287,8 @@ class Transfer:
                 held = (i for i in _read(self._queue, ids) if i.reason == self._leaving)
                 carried = OutcomeBatch.of(self._carry(held, Status.FINISHED))
             yield carried
-            self._check_stop()
+            if self._queue.connection.stop.requested:
+                raise KeyboardInterrupt
 
 
 def _held_for(queue: Queue, reason: bytes) -> list[bytes]:

@@ -16,7 +16,6 @@ from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.items.bulk import Journal, Seen, by_script, in_rounds, unlisted
 from rwq_cli.core.items.complete import REMOVE_ARGS
 from rwq_cli.core.items.repairs import prune
-from rwq_cli.core.items.results import delete_results
 from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
@@ -135,8 +134,10 @@ def _purged(
                 found = [each.result for each in of_gone if each.result]
                 if kept is not None and found:
                     kept.write(found)
-                if not dry_run:
-                    delete_results(queue, found)
+                for part in () if dry_run else in_batches(found, items_max=BATCH_WRITES):
+                    # Unless another item of that ID was completed or added since.
+                    words = (word for each in part for word in (each.item_id, each.completed_ms))
+                    queue.run("delete_results", *words)
                 purged.results += len(found)
                 queue.progress.advance(len(found))
         except PermissionDenied:

@@ -36,8 +36,6 @@ def repair(
 ) -> Iterator[OutcomeBatch]:
     """Repair IDs that are still in one of these states, as `lua/ops/repair.lua` says; without
     states, stale schedule entries. Yields what was done, without the skipped."""
-    if not ids:
-        return
     args = {"bury_after": _NEVER if bury_after is None else bury_after, "looked_ms": look.at_ms}
     expected = Expected(frozenset(states), fingerprints=look.digests)
     act = by_script(queue, "repair", args, expected, items_max=BATCH_WRITES, dry_run=dry_run)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
-from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.errors import PermissionDenied, ReadOnly, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.counting import lengths
@@ -68,13 +67,6 @@ def _look_up(queue: Queue, item_id: bytes) -> ResultLookup:
     items = [each for each in facts_of(queue, [item_id] * found.has_item) if each.has_data]
     state = items[0].state if items else State.GONE
     return ResultLookup(queue.name, item_id, state, found.result)
-
-
-def delete_results(queue: Queue, found: Sequence[Result]) -> None:
-    """Delete results, unless another item of that ID was completed or added since."""
-    for batch in in_batches(found, items_max=BATCH_WRITES):
-        args = [word for each in batch for word in (each.item_id, each.completed_ms)]
-        queue.run("delete_results", *args)
 
 
 # The pause between two polls grows from the first value to the second.

@@ -12,7 +12,7 @@ from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.inspect.results import Result, ResultStatus, all_results
 from rwq_cli.core.items.complete import ResultOptions, complete
 from rwq_cli.core.items.restore import OnConflict, restore
-from rwq_cli.core.items.results import ResultLookup, delete_results
+from rwq_cli.core.items.results import ResultLookup
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, contents, lasts
 from tests.support import lines_of, many, numbered
 
@@ -121,7 +121,7 @@ def test_only_results_that_are_as_they_were_read_are_deleted(
     results = [*all_of(queue), a_result(b"string"), a_result(b"gone")]
     raw.hset("jobs:result:later", "completed_ms", WHEN + 1)
     foreign.data(b"added again")
-    delete_results(queue, results)
+    queue.run("delete_results", *(w for each in results for w in (each.item_id, each.completed_ms)))
     left = [b"jobs:result:added again", b"jobs:result:later", b"jobs:result:string"]
     assert sorted(raw.keys("jobs:result:*")) == left
 
