@@ -133,7 +133,16 @@ def restore(
         def words(part: Sequence[Line], located: Located) -> Sequence[object]:
             rest: list[object] = []
             for number, entry, _ in part:
-                rest += number, *_item_args(_item(entry)), replaceable.get(entry.item_id, "")
+                item, left_ms = _item(entry), -2
+                if item.lease is not None:
+                    # A lease that was about to end must keep an expiry.
+                    left_ms = -1 if item.lease.ttl_ms is None else max(1, item.lease.ttl_ms)
+                place = item.place if item.place in (Place.MAIN, Place.PROCESSING) else "none"
+                rest += number, item.item_id, item.data, str(place)
+                rest += item.lease.holder if item.lease else b"", left_ms
+                times = item.due_ms, item.buried_ms, item.returns
+                rest += ("" if each is None else repr(each) for each in times)
+                rest.append(replaceable.get(item.item_id, ""))
             return script_words("restore", rest, **located.args(), **known)
 
         calls = ((part, words(part, found)) if part else None for part, found in parts)
@@ -233,22 +242,6 @@ def restore(
         return status
 
     return Outcomes(batches())
-
-
-def _item_args(item: ItemSnapshot) -> tuple[object, ...]:
-    """What `lua/ops/restore.lua` takes of an item."""
-    lease, left_ms = item.lease, -2
-    if lease is not None:
-        # A lease that was about to end must keep an expiry.
-        left_ms = -1 if lease.ttl_ms is None else max(1, lease.ttl_ms)
-    return (
-        item.item_id,
-        item.data,
-        item.place.value if item.place in (Place.MAIN, Place.PROCESSING) else "none",
-        lease.holder if lease else b"",
-        left_ms,
-        *("" if n is None else repr(n) for n in (item.due_ms, item.buried_ms, item.returns)),
-    )
 
 
 def read_marks(queue: Queue, file_id: bytes) -> bytes:
