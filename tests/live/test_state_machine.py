@@ -1094,7 +1094,8 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restore, "RESTORE_ITEMS", _CALL_ITEMS)
     monkeypatch.setattr(bulk, "SCANNED_MAX", 12)
     monkeypatch.setattr(bulk, "FEW_IDS", 2)
-    monkeypatch.setitem(ListCursor.__init__.__kwdefaults__, "page_size", 3)
+    # The pages of both cursors.
+    monkeypatch.setattr(ListCursor.__base__.__init__, "__defaults__", (3,))
 
 
 def test_no_interleaving_loses_an_item_or_leaves_a_half_step(
