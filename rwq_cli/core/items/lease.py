@@ -160,14 +160,9 @@ def _hint_at_lost_leases() -> AbstractContextManager[None]:
 def first_lease(queue: Queue, request: LeaseRequest, *done: bytes) -> Command:
     """The first call of `lease_from_first` for one queue, which examines few entries, so that it is
     short. `done` may be the ID of an item and the holder of its lease: to be completed, if it is as
-    most are, which `has_finished` tells."""
+    most are, which the fifth part of the reply tells."""
     args = request.args(request.items_max, request.items_max + _SPARE_ENTRIES)
     return queue.script("lease", *done, **args)
-
-
-def has_finished(reply: Sequence[Any]) -> bool:
-    """Whether a call of `first_lease` has completed the item that it was to."""
-    return bool(reply[4])
 
 
 def lease_from_first(queues: list[Queue], request: LeaseRequest) -> LeasedBatch:

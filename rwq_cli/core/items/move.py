@@ -90,9 +90,9 @@ def move_back(
     """Move items back from the queue that they were moved to, by its name or handle.
 
     Items that are leased there, or now have other data, stay there. `lines` gives the items as they
-    were. Lines of the file with this SHA-256 are marked as by `restore`. The
-    outcomes are those of `move`, or `ALREADY_THERE` for an item that is back, `IMPORTED_BEFORE` if
-    an interrupted run has moved it back.
+    were. Lines of the file with this SHA-256 are marked as by `restore`. The outcomes are those of
+    `move`, or `ALREADY_THERE` for an item that is back, `IMPORTED_BEFORE` if an interrupted run has
+    moved it back.
     """
     prints: dict[bytes, str] = {}
     numbers: dict[bytes, int] = {}

@@ -47,13 +47,8 @@ def touch(
 def put_args(
     to: str, holder: bytes, delay_ms: int | None = None, reason: bytes | None = None, **flags: bool
 ) -> dict[str, Any]:
-    """The arguments of `put.lua`, for which see there.
-
-    The reason to bury an item replaces that of one that is already buried; None stands for
-    `NO_REASON`, which does not. It ends leases of this holder, but for an item that another has
-    leased under the other lease name; of all with `force`. With `own_only` it skips what this
-    holder has not leased alone.
-    """
+    """The arguments of `put.lua`, for which see there, also for the flags, which are off. A reason
+    of None is `NO_REASON`, which does not replace that of an item that is already buried."""
     if (size := len(reason or b"")) > REASON_BYTES_MAX:
         message = f"the reason has {size} bytes; the maximum is {REASON_BYTES_MAX}"
         raise InvalidArgument(message, "shorten it")

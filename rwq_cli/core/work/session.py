@@ -124,7 +124,8 @@ class WorkSession:
             if isinstance(replies[0], ServerError):
                 self._doubt(replies[0], endings)
                 again += [] if joined.in_doubt else [joined]
-            elif lease.has_finished(replies[0]):
+            elif replies[0][4]:
+                # It was completed.
                 self.held.settle(joined)
             else:
                 again.append(joined)
