@@ -98,10 +98,8 @@ def move_back(
     numbers: dict[bytes, int] = {}
     for number, item, _ in lines:
         assert isinstance(item, ItemSnapshot)
-        prints[item.item_id] = fingerprint(item.data)
-        if file_id is not None:
-            numbers[item.item_id] = number
-    undoes = b"" if file_id is None else queue.keys.undo(file_id), numbers
+        prints[item.item_id], numbers[item.item_id] = fingerprint(item.data), number
+    undoes = (b"", None) if file_id is None else (queue.keys.undo(file_id), numbers)
     how: dict[str, Any] = {"grace_s": grace_s, "undoes": undoes, "dry_run": dry_run}
     moved = move(
         queue.sibling(moved_to), prints, queue, expected=Expected(fingerprints=prints), **how
