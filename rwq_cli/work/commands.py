@@ -58,7 +58,7 @@ class Commands:
         give = self.passage.give
         stdout = None if outputs.stdout is None else partial(give, outputs.stdout)
         self._outputs = Outputs(stdout, partial(give, outputs.stderr))
-        self._is_ended = False
+        self._is_ended = self._is_killed = False
         # Since when the machine has had no room for a process.
         self._no_room_s: float | None = None
 
@@ -81,6 +81,8 @@ class Commands:
             run.end()
 
     def kill_all(self) -> None:
+        """Kill all commands, also those that are being started."""
+        self._is_killed = True
         for run in self.runs:
             run.kill()
 
@@ -146,7 +148,9 @@ class Commands:
         self._began(run)
         # Whoever ended it, or lost its items, while it was being started could not see it.
         self._end_if_lost(run)
-        if self._is_ended:
+        if self._is_killed:
+            run.kill()
+        elif self._is_ended:
             run.end()
         self._follow(run)
         if left := run.reap():
