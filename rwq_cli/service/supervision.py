@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rwq_cli.service.http import HttpServer
 
 # A service manager that does not read its socket must not block the service.
-_NOTIFY_TIMEOUT_S = 0.2
+NOTIFY_TIMEOUT_S = 0.2
 # How long closing the HTTP server takes at most.
 _POLL_S = 0.1
 # The pauses while the server is lost grow from the first to the second.
@@ -149,7 +149,7 @@ class Supervision:
         address = "\0" + name[1:] if name[0] == "@" else name
         # A manager that is not there does not stop the service.
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-            sender.settimeout(_NOTIFY_TIMEOUT_S)
+            sender.settimeout(NOTIFY_TIMEOUT_S)
             sender.sendto(message.encode("utf-8", "backslashreplace"), os.fsencode(address))
 
     def _notify_watchdog(self) -> None:

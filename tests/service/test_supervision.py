@@ -147,7 +147,7 @@ def test_a_manager_hears_what_has_changed(manager: Manager) -> None:
 def test_a_manager_that_does_not_read_stops_nobody(
     manager: Manager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rwq_cli.service.supervision._NOTIFY_TIMEOUT_S", 0.001)
+    monkeypatch.setattr("rwq_cli.service.supervision.NOTIFY_TIMEOUT_S", 0.001)
     supervision = supervised(None, variables={"NOTIFY_SOCKET": manager.name})
     supervision.ready("")
     assert manager.received() == b"READY=1"

@@ -18,7 +18,7 @@ from rwq_cli.core.work.held import taken_from
 from rwq_cli.core.work.job import Done, ExchangeResult, Failure, Handler, Job, JobEnd, PutBack
 
 # The pause after a call that failed.
-_RECONNECT_PAUSE_S = 1.0
+RECONNECT_PAUSE_S = 1.0
 # An idle worker checks this often whether it is to end, besides being woken.
 _IDLE_S = 60.0
 # How long the calling thread may take to notice a signal that came at a bad moment, and how late
@@ -222,7 +222,7 @@ class Worker:
         elif result.error is not None:
             # Unless another call has succeeded since.
             if self.session.error is not None:
-                self.session.waiter.pause(_RECONNECT_PAUSE_S)
+                self.session.waiter.pause(RECONNECT_PAUSE_S)
         # An item that was given up came in place of a job: do not wait, look again.
         elif take and all(ended.end is not None for ended in result.ended):
             self._wait_for_work()
@@ -286,7 +286,7 @@ class Worker:
                 self._note_contact()
         except ServerError as error:
             self._note_error(error)
-            self.session.waiter.pause(_RECONNECT_PAUSE_S)
+            self.session.waiter.pause(RECONNECT_PAUSE_S)
         finally:
             self._is_waiting = False
 

@@ -394,7 +394,7 @@ def _interrupt_service(raw: redis.Redis, socket: "os.PathLike[str]", seconds: fl
 def test_a_server_that_comes_back_in_time_loses_no_job(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch, concurrency: int
 ) -> None:
-    monkeypatch.setattr("rwq_cli.core.work.loop._RECONNECT_PAUSE_S", 0.05)
+    monkeypatch.setattr("rwq_cli.core.work.loop.RECONNECT_PAUSE_S", 0.05)
     server = start_server()
     ids = [b"%d" % number for number in range(6)]
     events: list[WorkEvent] = []
