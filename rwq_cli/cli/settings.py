@@ -217,7 +217,9 @@ class Settings(OutputOptions):
 
     def check_yes_for(self) -> None:
         """Raise `InvalidArgument` if `--yes=NAME` names the context of no server of the run."""
-        named, contexts = self.given.get("yes_for"), self._protecting_contexts
+        named = self.given.get("yes_for")
+        # Without it, contexts that cannot be read are no reason to fail.
+        contexts = [] if named is None else self._protecting_contexts
         if named is None or any(named == each.name for each in contexts):
             return
         names = " and ".join(dict.fromkeys(each.name for each in contexts))
