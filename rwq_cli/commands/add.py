@@ -60,7 +60,11 @@ def add(
     item_id: Annotated[bytes | None, option("--id ID", "The ID of the one item.", parse_id)] = None,
     id_from: Annotated[
         IdRule | None,
-        option("--id-from RULE", "uuid; from the data: sha256, line, field:NAME.", IdRule.parse),
+        option(
+            "--id-from RULE",
+            "uuid, the default; from the data: sha256, line, field:NAME.",
+            IdRule.parse,
+        ),
     ] = None,
     unique: Annotated[bool, option("--unique", "Skip the check for duplicates.")] = False,
     delay_s: Annotated[

@@ -33,7 +33,9 @@ def complete(
         str | None,
         option("--owner SESSION", "Only what this session or holder holds.", offer=offer_holders),
     ] = None,
-    result: Annotated[str | None, option("--result FILE", "Its result; - is stdin.")] = None,
+    result: Annotated[
+        str | None, option("--result FILE", "Store this file as its result; - is stdin.")
+    ] = None,
     rejected: Annotated[bool, option("--rejected", "It was given up: store rejected.")] = False,
     result_ttl_s: Annotated[
         Duration | None,

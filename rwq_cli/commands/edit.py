@@ -44,7 +44,10 @@ def edit(
     settings: Settings,
     choice: Choice,
     file: Annotated[str | None, option("-f, --file FILE", "The new data; - is stdin.")] = None,
-    run: Annotated[str | None, option("--run COMMAND", "A filter of the data: jq -c .x=1.")] = None,
+    run: Annotated[
+        str | None,
+        option("--run COMMAND", "A shell command: the data is its stdin, the new its stdout."),
+    ] = None,
     lines: Annotated[
         bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")
     ] = False,

@@ -43,7 +43,8 @@ def import_(
         OnConflict,
         option(
             "--on-conflict",
-            "For an ID with other data; results stay, except with replace.",
+            "If an ID exists with other data: fail counts it as a failure, skip leaves it, "
+            "replace overwrites it. An existing result stays, except with replace.",
         ),
     ] = OnConflict.FAIL,
     strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False,
