@@ -74,7 +74,7 @@ class Fault(RwqError):
 
 
 # The exit code of each error. An error that is not listed has that of its nearest base class.
-EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
+EXIT_STATUS_OF: Mapping[type[RwqError], ExitStatus] = {
     InvalidArgument: ExitStatus.USAGE,
     ServerError: ExitStatus.SERVER,
     # Such as declined questions, or a missing undo file.
@@ -82,9 +82,6 @@ EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
     # Not `NO`: a loop around `rwq lease` would take that for an empty queue.
     OutputError: ExitStatus.PARTIAL,
     Fault: ExitStatus.FAULT,
-    KeyboardInterrupt: ExitStatus.INTERRUPTED,
-    # The reader of stdout has closed it, as in `rwq ls | head`.
-    BrokenPipeError: ExitStatus.OK,
 }
 
 
@@ -93,7 +90,7 @@ def mark_partial(error: BaseException) -> None:
     error.__dict__["is_partial"] = True
 
 
-def exit_status_of(error: BaseException) -> ExitStatus:
+def exit_status_of(error: RwqError) -> ExitStatus:
     status = next(EXIT_STATUS_OF[kind] for kind in type(error).__mro__ if kind in EXIT_STATUS_OF)
     is_answer = status in (ExitStatus.NO, ExitStatus.USAGE)
     return ExitStatus.PARTIAL if is_answer and "is_partial" in error.__dict__ else status

@@ -33,20 +33,17 @@ rwq help recipes has whole tasks, and rwq demo a tour on a throwaway server.
 """
 
 TOPICS = {
-    "options": "The options of every command",
-    "states": "The states of an item, and what happens next",
-    "exit-codes": "What the exit codes mean",
-    "environment": "The environment variables that rwq reads",
-    "recipes": "Ten tasks with the commands for them",
-}
-_ABOUT = {
-    "options": "They are accepted before the command's name or after it.",
-    "states": "Every command decides the state of an ID from what the server stores about it at "
-    "one instant. rwq show ID shows the state of one item; rwq stats counts the items in each "
-    "state.",
-    "exit-codes": "Each --help ends with what the codes mean for its command.",
-    "environment": "An option on the command line overrides a variable.",
-    "recipes": "The queue is named jobs. Each recipe can be pasted into a shell.",
+    "options": "The options of every command.\n\n"
+    "They are accepted before the command's name or after it.",
+    "states": "The states of an item, and what happens next.\n\n"
+    "Every command decides the state of an ID from what the server stores about it at one instant. "
+    "rwq show ID shows the state of one item; rwq stats counts the items in each state.",
+    "exit-codes": "What the exit codes mean.\n\n"
+    "Each --help ends with what the codes mean for its command.",
+    "environment": "The environment variables that rwq reads.\n\n"
+    "An option on the command line overrides a variable.",
+    "recipes": "Ten tasks with the commands for them.\n\n"
+    "The queue is named jobs. Each recipe can be pasted into a shell.",
 }
 
 # For the help and the reference.
@@ -201,9 +198,7 @@ def write_topic(topic: str, formatter: Any, options: Iterable[tuple[str, str]]) 
         "environment": {heading: known.items() for heading, known in VARIABLES.items()},
         "recipes": {},
     }
-    formatter.write_text(f"{TOPICS[topic]}.")
-    formatter.write_paragraph()
-    formatter.write_text(_ABOUT[topic])
+    formatter.write_text(TOPICS[topic])
     for heading, rows in tables[topic].items():
         with formatter.section(heading):
             formatter.write_dl([(term, text.replace("`", "")) for term, text in rows])

@@ -22,13 +22,10 @@ from typer.core import TyperCommand, TyperGroup
 from rwq_cli.cli.interrupts import raise_on_interrupt
 from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.options import GLOBAL_NAMES, global_options, option
-from rwq_cli.cli.settings import Call
+from rwq_cli.cli.settings import Call, Settings
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 
 Function = Callable[..., Any]
-# What makes an argument of a command, and the options that it is made from.
-_Maker = tuple[Callable[..., object], Iterable[Parameter]]
-
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # The heading of the columns that scripts rely on.
 PLAIN_HEADING = "-o plain columns"
@@ -84,6 +81,7 @@ class RwqCommand(TyperCommand):
         call: Call = ctx.obj
         call.options = dict(ctx.params)
         settings = call.settings
+        ctx.call_on_close(settings.end_progress)
         if not self.manual.writes_elsewhere:
             settings.check_yes_for()
         call.environment.quiet = settings.quiet
@@ -162,29 +160,24 @@ def command(
     # given by its name, such as `partial`.
 
     def declare(function: Function) -> Function:
-        makers: Mapping[str, _Maker] = getattr(function, "makers", {})
-
         @wraps(function)
         def run(ctx: typer.Context, **options: Any) -> ExitCode:
-            settings = ctx.obj.settings
-            options.pop("null", None)
-            for name, (make, parameters) in makers.items():
-                given = [each.name for each in parameters if each.name in options]
-                options[name] = make(settings, **{each: options.pop(each) for each in given})
+            if null is not None:
+                options.pop("null")
             # A command that says nothing else has done what it was asked for.
-            status: ExitCode | None = function(settings, **options)
+            status: ExitCode | None = function(ctx.obj.settings, **options)
             return ExitStatus.OK if status is None else status
 
-        _, *own = signature(function).parameters.values()
-        taken = [new for each in own for new in makers.get(each.name, (None, [each]))[1]]
+        _, *taken = signature(function).parameters.values()
         if null is not None:
             flag = Annotated[bool, option("-0, --null", null)]
             taken.append(keyword("null", flag, default=False))
-        taken = [keyword("ctx", typer.Context), *sorted(taken, key=lambda each: each.name in _LAST)]
+        taken.sort(key=lambda each: each.name in _LAST)
+        _take(run, [keyword("ctx", typer.Context), *taken])
         # Typer does not follow `__wrapped__`.
-        taken = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in taken]
-        run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in taken}
+        run.__annotations__ = {each.name: each.annotation for each in taken} | {
+            "ctx": typer.Context
+        }
         help, _, examples = cleandoc(function.__doc__ or "").partition("\n\n")
         exits = {
             each: manual.pop(key) for each in ExitStatus if (key := each.name.lower()) in manual
@@ -209,11 +202,21 @@ def provided(
     options = parameters or tuple(signature(make).parameters.values())[1:]
 
     def decorate(function: Function) -> Function:
-        makers = getattr(function, "makers", {})
-        function.makers = {**makers, name: (make, options)}  # type: ignore[attr-defined]
-        return function
+        @wraps(function)
+        def made(settings: Settings, **given: Any) -> Any:
+            own = {each.name: given.pop(each.name) for each in options}
+            return function(settings, **given, **{name: make(settings, **own)})
+
+        taken = signature(function).parameters.values()
+        _take(made, [new for each in taken for new in (options if each.name == name else [each])])
+        return made
 
     return decorate
+
+
+def _take(function: Function, parameters: Iterable[Parameter]) -> None:
+    taken = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
+    function.__signature__ = Signature(taken)  # type: ignore[attr-defined]
 
 
 def keyword(name: str, annotation: Any, **more: Any) -> Parameter:

@@ -32,9 +32,7 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
     if named is None and has_terminal():
         return False
     if context.requires_name and named != context.name:
-        raise InvalidArgument(
-            f"context {context.name} is protected", f"use --yes={context.name} to confirm"
-        )
+        raise InvalidArgument(f"{context} is protected", f"use --yes={context.name} to confirm")
     return True
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rwq_cli.cli.interrupts import cancel_on_interrupt
 from rwq_cli.cli.settings import LOCAL, Settings
@@ -32,7 +32,7 @@ _FIND_EVERY_S = 30.0
 # The options that name files for TLS, with redis-py's names.
 _TLS_FILES = {"tls_ca": "ssl_ca_certs", "tls_cert": "ssl_certfile", "tls_key": "ssl_keyfile"}
 _FILES = ("password_file", *_TLS_FILES)
-
+_DURATIONS = ("connect_timeout", "reply_timeout", "patience")
 
 # What names the server of the run, and its password, in hints of the core.
 _BY_URL = "-u or RWQ_URL"
@@ -58,27 +58,26 @@ def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connecti
         # Its file or command is read again for each later connection.
         first = iter([password])
         read = lambda: next(first, None) or _password(settings)[0]  # noqa: E731
+    options: dict[str, Any] = {name: Path(given[name]) for name in _TLS_FILES if name in given}
+    options |= {f"{name}_s": given[name] for name in _DURATIONS if name in given}
     connection = connect(
         Server(
             url=url,
             password=read,
             password_first="password_file" in given,
-            **{name: Path(given[name]) for name in _TLS_FILES if name in given},
-            tls_insecure=bool(given.get("tls_insecure")),
-            connect_timeout_s=settings.connect_timeout_s,
-            reply_timeout_s=settings.reply_timeout_s,
-            patience_s=settings.patience_s,
+            tls_insecure="tls_insecure" in given,
+            **options,
             # Like RWQ_PASSWORD, it is for no context's server.
             sentinel_password=None if context else variables.get("RWQ_SENTINEL_PASSWORD"),
         )
     )
     connection.on_wait = lambda line: environment.note(escaped_text(line))
     if context is not None or named_by != _BY_URL:
-        place = named_by if context is None else f"the url of context {context.name}"
+        place = named_by if context is None else f"the url of {context}"
         connection.explain = lambda error: _name_setting(error, place, context)
     cancel_on_interrupt(connection.stop)
     if settings.verbose:
-        where = f"{origin}, context {context.name}" if context is not None else origin
+        where = origin if context is None else f"{origin}, {context}"
         environment.note(f"server {connection.name} ({where})")
         if password is not None:
             environment.note(f"password ({password_origin})")
@@ -101,7 +100,7 @@ def _name_setting(error: "ServerError", place: str, context: "Context | None") -
     elif isinstance(error, errors.AuthenticationFailed):
         error.hint = f"check the password in {place}, or use a context that has it"
         if context is not None:
-            error.hint = f"check the password_command or password_file of context {context.name}"
+            error.hint = f"check the password_command or password_file of {context}"
     elif isinstance(error, errors.Unreachable) and error.hint is not None:
         error.hint = error.hint.replace(_BY_URL, place)
 
@@ -118,12 +117,11 @@ def _password(settings: Settings) -> tuple[str | None, str]:
         given = settings.environment.variables.get("RWQ_PASSWORD")
         # A secret that was made by `echo` ends in a line end, as a file does.
         return given and given.removesuffix("\n").removesuffix("\r"), "RWQ_PASSWORD"
-    origin = f"context {context.name}"
     if context.password_command is context.password_file is None:
-        return None, origin
+        return None, str(context)
     from rwq_cli.contexts.password import password_of
 
-    return password_of(context, settings.contexts.path), origin
+    return password_of(context, settings.contexts.path), str(context)
 
 
 def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
@@ -132,10 +130,10 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     url, _, context = settings.server
     given = settings.given
     named: dict[str, str | None]
-    if context is not None and not any(given.get(name) for name in (*_FILES, "tls_insecure")):
+    if context is not None and given.keys().isdisjoint((*_FILES, "tls_insecure")):
         named = {"RWQ_URL": None, "RWQ_CONTEXT": context.name}
     else:
-        from urllib.parse import quote
+        from urllib.parse import quote, urlencode
 
         from rwq_cli.core.server.urls import without_password
 
@@ -144,15 +142,13 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
             url = f"{LOCAL}{settings.local_server(url).directory}"
         elif "password_file" in given:
             url = without_password(url)
-        options = [
-            f"{option}={quote(os.path.abspath(given[name]))}"
-            for name, option in _TLS_FILES.items()
-            if name in given
-        ]
-        if given.get("tls_insecure"):
-            options += ["ssl_cert_reqs=none", "ssl_check_hostname=false"]
+        files = [name for name in _TLS_FILES if name in given]
+        options = {_TLS_FILES[name]: os.path.abspath(given[name]) for name in files}
+        if "tls_insecure" in given:
+            options |= {"ssl_cert_reqs": "none", "ssl_check_hostname": "false"}
         if options:
-            url += ("&" if "?" in url else "?") + "&".join(options)
+            query = urlencode(options, safe="/", quote_via=quote)
+            url += ("&" if "?" in url else "?") + query
         named = {"RWQ_URL": url, "RWQ_CONTEXT": None, "RWQ_PASSWORD": password}
     return {
         os.fsencode(name): None if value is None else os.fsencode(value)
@@ -185,10 +181,9 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
             "--password-file",
             once=True,
         )
-    for name in _FILES:
-        if (path := settings.given.get(name)) is not None:
-            words += [f"--{name.replace('_', '-')}", str(path)]
-    words += ["--tls-insecure"] if settings.given.get("tls_insecure") else []
+    for name in filter(settings.given.__contains__, _FILES):
+        words += [f"--{name.replace('_', '-')}", settings.given[name]]
+    words += ["--tls-insecure"] * ("tls_insecure" in settings.given)
     server, to = (
         "".join(f" {shell_word(os.fsencode(word))}" for word in each) for each in (words, there)
     )

@@ -39,18 +39,13 @@ def end_at_once(number: int, _frame: FrameType | None) -> None:
 
 def raise_on_interrupt() -> None:
     if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, end_at_once):
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, _cancel_or_raise)
         sys.unraisablehook = _interrupt_again
 
 
 def cancel_on_interrupt(token: "CancelToken") -> None:
     """Make the first Ctrl-C request a cancellation instead of raising."""
     _cancel_tokens.append(token)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    _end_line()
-    _cancel_or_raise(number, frame)
 
 
 def _end_line() -> None:
@@ -61,6 +56,8 @@ def _end_line() -> None:
 
 
 def _cancel_or_raise(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGINT:
+        _end_line()
     for token in _cancel_tokens:
         if token.is_polled and not token.requested:
             token.requested = True

@@ -90,15 +90,12 @@ class Duration(float):
 
     text: str
 
-    def __new__(cls, text: str) -> "Duration":
-        made = super().__new__(cls, parse_duration(str(text)))
-        made.text = str(text)
+    def __new__(cls, given: "str | float") -> "Duration":
+        # The defaults of the core are numbers.
+        text = str(given) if isinstance(given, str | Duration) else human.duration(given)
+        made = super().__new__(cls, parse_duration(text))
+        made.text = text
         return made
-
-    @classmethod
-    def of(cls, seconds: float) -> "Duration":
-        """A number of seconds that the core gives, such as a default, with a text for the help."""
-        return cls(human.duration(seconds))
 
     def __str__(self) -> str:
         return self.text
@@ -106,8 +103,8 @@ class Duration(float):
 
 # More than any queue holds.
 COUNT_MAX = 10**15
-DEFAULT_LEASE = Duration.of(LEASE_S)
-DEFAULT_GRACE = Duration.of(GRACE_S)
+DEFAULT_LEASE = Duration(LEASE_S)
+DEFAULT_GRACE = Duration(GRACE_S)
 
 
 def parse_id(text: str) -> bytes:
@@ -154,9 +151,7 @@ def _names_and_metavar(usage: str) -> tuple[list[str], str | None]:
 def _whole_number(name: str, least: int) -> Callable[[str], int]:
     def parse(text: str | int) -> int:
         # Python also reads `1_0`, and the digits of other scripts.
-        digits = str(text).removeprefix("-")
-        is_number = digits.isascii() and digits.isdigit() and len(digits) < 1000
-        if not is_number or int(text) < least:
+        if not re.fullmatch("[0-9]{1,999}", str(text)) or int(text) < least:
             raise UsageError(
                 f"{name} cannot be {str(text)!r}", f"it must be a whole number of at least {least}"
             )
@@ -166,16 +161,8 @@ def _whole_number(name: str, least: int) -> Callable[[str], int]:
     return parse
 
 
-def interval(text: str) -> Duration:
-    """The time between two rounds of a clean, or two reports of --watch."""
-    parsed = Duration(text)
-    if not parsed:
-        raise InvalidArgument("the interval must be more than 0", "such as 30s")
-    return parsed
-
-
 def checked_duration(check: Callable[[float], object]) -> Callable[[str], Duration]:
-    """Parses a duration that the core accepts, as `check` says."""
+    """Parses a duration that `check`, which raises for others, accepts."""
 
     def parse(text: str) -> Duration:
         duration = Duration(text)
@@ -183,6 +170,18 @@ def checked_duration(check: Callable[[float], object]) -> Callable[[str], Durati
         return duration
 
     return parse
+
+
+def positive(name: str) -> Callable[[str], Duration]:
+    def check(seconds: float) -> None:
+        if not seconds:
+            raise InvalidArgument(f"{name} must be more than 0", "give a duration such as 5s")
+
+    return checked_duration(check)
+
+
+# Of `--every` and `--watch`.
+interval = positive("the interval")
 
 
 LeaseForOption = Annotated[
@@ -307,12 +306,14 @@ def global_options() -> list[TyperOption]:
     made = []
     for usage, help in _GLOBAL.items():
         names, metavar = _names_and_metavar(usage)
+        parser = Duration if names == ["--patience"] else positive(names[0])
         made.append(
             TyperOption(
                 param_decls=names,
                 metavar=metavar,
                 is_flag=metavar is None,
                 multiple=names[-1] == "--queue",
+                type=parser if metavar == "DUR" else None,
                 help=help,
                 autocompletion=_OFFERS.get(names[-1].lstrip("-")),
                 callback=_store,

@@ -37,18 +37,17 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
     except SystemExit:
         # See `raising_on_terminate`.
         return ExitStatus.TERMINATED
-    except (KeyboardInterrupt, Exception) as end:
-        call.end_progress()
-        if isinstance(end, KeyboardInterrupt):
-            if interrupts.was_terminated:
-                return ExitStatus.OK
-            if environment.interrupted and call.manual.may_change(call.options):
-                environment.error(f"interrupted: {environment.interrupted}")
-        elif not isinstance(end, BrokenPipeError):
-            return _report(end, call)
-        return exit_status_of(end)
-    finally:
-        call.end_progress()
+    except KeyboardInterrupt:
+        if interrupts.was_terminated:
+            return ExitStatus.OK
+        if environment.interrupted and call.manual.may_change(call.options):
+            environment.error(f"interrupted: {environment.interrupted}")
+        return ExitStatus.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of stdout has closed it, as in `rwq ls | head`.
+        return ExitStatus.OK
+    except Exception as error:
+        return _report(error, call)
 
 
 def _run(call: Call) -> ExitCode:
@@ -83,7 +82,9 @@ def _report(error: Exception, call: Call) -> ExitCode:
     message = escaped_text(failure.message)
     line = f"{message}; {hint}" if hint else message
     help = failure.help if isinstance(failure, UsageError) else None
-    is_json = wants_json(call)
+    # Parsing may have failed before it came to `-o`.
+    given = _OUTPUT.findall("\0".join(("", *call.arguments)))
+    is_json = (given[-1] if given else environment.variables.get("RWQ_OUTPUT")) in ("json", "jsonl")
     if call.manual.monitors and not is_json:
         from rwq_cli.views.monitoring import unknown_line
 
@@ -108,13 +109,6 @@ def _report(error: Exception, call: Call) -> ExitCode:
     else:
         environment.error(f"rwq: error: {line}")
     return MonitoringStatus.UNKNOWN if call.manual.monitors else exit_status_of(failure)
-
-
-def wants_json(call: Call) -> bool:
-    """True if errors are to be JSON; parsing may have failed before it came to `-o`."""
-    given = _OUTPUT.findall("\0".join(("", *call.arguments)))
-    output = given[-1] if given else call.environment.variables.get("RWQ_OUTPUT")
-    return output in ("json", "jsonl")
 
 
 def _as_rwq_error(error: Exception) -> RwqError:

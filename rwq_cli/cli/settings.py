@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rwq_cli.cli.manual import Manual
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
+from rwq_cli.core.server.patience import REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode, Environment, user_directory
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.options import OutputFormat, OutputOptions
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=StrEnum)
 
 LOCAL = "local:"
-_VARIABLES = ("RWQ_URL", "RWQ_CONTEXT", "REDIS_URL")
 # Fields that are null unless the data is read, or unless sizes and previews are.
 _DATA_FIELDS = frozenset({"data", "data_b64", "data_json"})
 _SIZE_FIELDS = frozenset({"bytes", "preview"})
@@ -80,10 +79,7 @@ class Settings(OutputOptions):
         self.output_origin = next(origin for origin, name in formats.items() if name is not None)
         self.output = _one_of(OutputFormat, formats[self.output_origin], self.output_origin)
         self.colour = self.wants_colour(is_terminal=environment.stdout_is_terminal)
-        self.connect_timeout_s = self._duration_s("connect_timeout", CONNECT_TIMEOUT_S)
-        self.reply_timeout_s = self._duration_s("reply_timeout", REPLY_TIMEOUT_S)
-        # How long to wait for a failover or a moving queue; 0 for not at all.
-        self.patience_s = self._duration_s("patience", PATIENCE_S, may_be_0=True)
+        self.reply_timeout_s: float = given.get("reply_timeout", REPLY_TIMEOUT_S)
 
     def replaced(self, **given: Any) -> "Settings":
         left = {name: each for name, each in {**self.given, **given}.items() if each is not None}
@@ -126,19 +122,17 @@ class Settings(OutputOptions):
     def protecting_context(self) -> "Context | None":
         """The context whose protection applies: the one named, else that of the address."""
         # Of several contexts with this address, it is the most protected one.
-        url, _, context = self.server
+        context = self.server.context
         if context is not None or not self._has_contexts:
             return context
-        place = self._without_local(url)
-        there = (each for each in self.contexts.by_name.values() if self.is_server(each.url, place))
+        there = (each for each in self.contexts.by_name.values() if self.is_server(each.url))
         return max(there, key=lambda each: (each.read_only, each.protection_level), default=None)
 
-    def is_server(self, url: str, place: str | None = None) -> bool:
-        """True if a URL is that of the run's server, or of the other `place`."""
+    def is_server(self, url: str) -> bool:
+        """True if a URL is that of the run's server."""
         from rwq_cli.core.server.urls import is_same_server
 
-        place = self._without_local(self.server.url) if place is None else place
-        return is_same_server(self._without_local(url), place)
+        return is_same_server(*map(self._without_local, (url, self.server.url)))
 
     def _without_local(self, url: str) -> str:
         return self.local_server(url).url if url.startswith(LOCAL) else url
@@ -162,7 +156,8 @@ class Settings(OutputOptions):
     @property
     def target_from_env(self) -> bool:
         """True if the environment names both server and queue, so that messages need not."""
-        return self.server.origin in _VARIABLES and self.queue_origin == "RWQ_QUEUE"
+        is_named = self.server.origin in ("RWQ_URL", "RWQ_CONTEXT", "REDIS_URL")
+        return is_named and self.queue_origin == "RWQ_QUEUE"
 
     @property
     def queues(self) -> Sequence[bytes]:
@@ -180,7 +175,7 @@ class Settings(OutputOptions):
             return [name], "RWQ_QUEUE"
         context = self.server.context
         if context is not None and context.queue is not None:
-            return [context.queue], f"context {context.name}"
+            return [context.queue], str(context)
         return [], "none"
 
     @property
@@ -217,16 +212,17 @@ class Settings(OutputOptions):
 
     def check_yes_for(self) -> None:
         """Raise `InvalidArgument` if `--yes=NAME` names the context of no server of the run."""
-        named = self.given.get("yes_for")
         # Without it, contexts that cannot be read are no reason to fail.
-        contexts = [] if named is None else self._protecting_contexts
-        if named is None or any(named == each.name for each in contexts):
+        if (named := self.given.get("yes_for")) is None:
             return
-        names = " and ".join(dict.fromkeys(each.name for each in contexts))
-        found = f"this is context {names}" if names else "this server does not belong to a context"
-        raise InvalidArgument(
-            f"--yes={named} is for another server: {found}", "check -c, -u and rwq context show"
-        )
+        names = dict.fromkeys(each.name for each in self._protecting_contexts)
+        if named not in names:
+            this = "this server does not belong to a context"
+            this = f"this is context {' and '.join(names)}" if names else this
+            raise InvalidArgument(
+                f"--yes={named} is for another server: {this}",
+                "check -c, -u and rwq context show",
+            )
 
     @property
     def asking_context(self) -> "Context | None":
@@ -241,14 +237,13 @@ class Settings(OutputOptions):
 
     @property
     def is_read_only(self) -> bool:
-        context = None if self.given.get("write") else self.protecting_context
+        context = None if "write" in self.given else self.protecting_context
         return context is not None and context.read_only
 
     def check_read_only(self) -> None:
         if self._manual.may_change(self._options) and self.is_read_only:
-            assert self.protecting_context is not None
             raise ReadOnlyContext(
-                f"context {self.protecting_context.name} is read-only",
+                f"{self.protecting_context} is read-only",
                 "--write allows this one command; --dry-run shows what it would do",
             )
 
@@ -305,17 +300,6 @@ class Settings(OutputOptions):
         if self.output is OutputFormat.JSON:
             raise InvalidArgument(f"-o json cannot be combined with {option}", "use -o jsonl")
 
-    def _duration_s(self, name: str, default_s: float, *, may_be_0: bool = False) -> float:
-        if (given := self.given.get(name)) is None:
-            return default_s
-        from rwq_cli.input.values import parse_duration
-
-        seconds = parse_duration(given)
-        if not (seconds or may_be_0):
-            option = f"--{name.replace('_', '-')}"
-            raise InvalidArgument(f"{option} must be more than 0", "give a duration such as 5s")
-        return seconds
-
 
 def _one_of(kind: type[E], name: str, source: str) -> E:
     if name not in tuple(kind):
@@ -335,13 +319,10 @@ class Call:
         self.options: Mapping[str, Any] = {}
 
     def give(self, name: str, value: Any) -> None:
-        if value not in (None, False, (), []):
+        # A duration of 0 is given, too.
+        if value is not False and value not in (None, (), []):
             self.given[name] = list(value) if isinstance(value, tuple) else value
 
     @cached_property
     def settings(self) -> Settings:
         return Settings(self.environment, self.given, self.manual, self.options)
-
-    def end_progress(self) -> None:
-        if "settings" in vars(self):
-            self.settings.end_progress()

@@ -9,11 +9,6 @@ import typer
 
 from rwq_cli.exit_codes import UsageError
 
-_PAUSE = (
-    "a queue cannot be paused: no key makes workers stop. Stop the workers, or bury what waits: "
-    "rwq bury -q QUEUE --state waiting --reason paused; rwq kick -q QUEUE --reason paused "
-    "returns it"
-)
 # What people type elsewhere, in beanstalkd, SQS, RabbitMQ, NATS, Sidekiq or Redis.
 _SYNONYMS = {
     "rwq add adds items": "put push enqueue create publish",
@@ -37,7 +32,9 @@ _SYNONYMS = {
     "rwq ls --where and --match find items by their data": "search find grep",
     "rwq top shows all queues live, rwq stats -q QUEUE --watch one": "watch",
     "rwq --version": "version",
-    _PAUSE: "pause resume",
+    "a queue cannot be paused: no key makes workers stop. Stop the workers, or bury what waits: "
+    "rwq bury -q QUEUE --state waiting --reason paused; rwq kick -q QUEUE --reason paused "
+    "returns it": "pause resume",
 }
 SYNONYM_HINTS = {word: ours for ours, words in _SYNONYMS.items() for word in words.split()}
 

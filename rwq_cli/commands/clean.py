@@ -235,13 +235,13 @@ def _clean_until_stopped(
         rounds = f"{done.total():,} round{'' if done.total() == 1 else 's'}"
         return f"{opened.label}: {what or 'nothing to clean'} in {rounds}"
 
-    longest_call_s = settings.connect_timeout_s + settings.reply_timeout_s + settings.patience_s
+    limits = (connection.connect_timeout_s, connection.reply_timeout_s, connection.patience_s)
     supervision = Supervision(
         notifies=cleaning.notify,
         address=cleaning.listen,
         variables=environment.variables,
         metrics=metrics,
-        silence_s=_MARGIN_S + longest_call_s,
+        silence_s=_MARGIN_S + sum(limits),
     )
     beats = Beats(Clock(), connection.progress, supervision.beat)
     connection.progress = beats

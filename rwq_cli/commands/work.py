@@ -39,10 +39,10 @@ from rwq_cli.work.worker import Worker
 # A command must not notify systemd in the name of its worker.
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
 KILL_AFTER = Duration("10s")
-BACKOFF = Duration.of(BACKOFF_S)
-BACKOFF_MAX = Duration.of(BACKOFF_MAX_S)
-RECONNECT = Duration.of(RECONNECT_S)
-RESULT_TTL = Duration.of(RESULT_TTL_S)
+BACKOFF = Duration(BACKOFF_S)
+BACKOFF_MAX = Duration(BACKOFF_MAX_S)
+RECONNECT = Duration(RECONNECT_S)
+RESULT_TTL = Duration(RESULT_TTL_S)
 
 
 @command(

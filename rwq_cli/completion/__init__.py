@@ -3,6 +3,7 @@
 bash splits words at `:` and `=`; they are put together again here. Descriptions need no rich.
 """
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +17,7 @@ from rwq_cli.environment import Environment
 
 VARIABLE = "_RWQ_COMPLETE"
 # A Tab waits no longer for a server.
-_TIMEOUT = "1s"
+_TIMEOUT_S = 1.0
 
 
 class _Described:
@@ -41,15 +42,7 @@ class _Bash(_Described, BashComplete):
 
     def get_completion_args(self) -> tuple[list[str], str]:
         args, last = super().get_completion_args()
-        words: list[str] = []
-        is_joined = False
-        for piece in (*args, last):
-            splits = piece in (":", "=", "::")
-            if words and (splits or is_joined):
-                words[-1] += piece
-            else:
-                words.append(piece)
-            is_joined = splits
+        words = re.sub(r"\0?([:=]+)\0?", r"\1", "\0".join((*args, last))).split("\0")
         self._split = len(words[-1]) - (0 if last in (":", "=") else len(last))
         return words[:-1], words[-1]
 
@@ -72,7 +65,7 @@ def complete(instruction: str) -> None:
     call = Call(Environment.of_process())
     call.environment.quiet = True
     for name in ("connect_timeout", "reply_timeout"):
-        call.give(name, _TIMEOUT)
+        call.give(name, _TIMEOUT_S)
     root: Any = build_root()
     with suppress(Exception):
         shell_complete(root, {"obj": call}, "rwq", VARIABLE, instruction)

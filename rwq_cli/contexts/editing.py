@@ -43,9 +43,7 @@ def remove_contexts(path: Path, names: list[str]) -> None:
     with _edited(path) as document:
         tables: Any = document["contexts"]
         for name in names:
-            if name not in tables:
-                read_contexts(path).named(name)
-            del tables[name]
+            tables.pop(name, None)
         for key in ("current", "previous"):
             if document.get(key) in names:
                 del document[key]

@@ -19,8 +19,6 @@ from rwq_cli.environment import os_reason
 from rwq_cli.streams import unmarked
 
 COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
-# A file of thousands of contexts is smaller.
-_BYTES_MAX = 1 << 20
 
 
 class ContextError(InvalidArgument):
@@ -48,6 +46,9 @@ class Context(NamedTuple):
     color: str | None = None
     read_only: bool = False
     protect: Protection = Protection.NONE
+
+    def __str__(self) -> str:
+        return f"context {self.name}"
 
     @property
     def protection_level(self) -> int:
@@ -131,13 +132,11 @@ def read_text(path: Path) -> tuple[str, int]:
             if not stat.S_ISREG(status.st_mode):
                 raise ContextError(f"{path} is not a regular file", "replace it by one")
             _check_writers(path, status, "chmod 600")
-            raw = file.read(_BYTES_MAX + 1)
+            raw = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return "", 0
     except OSError as error:
         raise ContextError(f"cannot read {path}: {os_reason(error)}", "check its permissions")
-    if len(raw) > _BYTES_MAX:
-        raise ContextError(f"{path} is larger than 1 MiB", "is it a file of contexts?")
     try:
         return unmarked(raw, str(path), ContextError).decode(), status.st_mode
     except UnicodeDecodeError:

@@ -5,7 +5,7 @@ import select
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from rwq_cli.contexts.file import Context
@@ -26,35 +26,26 @@ class PasswordCommandFailed(ServerError):
 
 def read_password_file(path: Path, option: str) -> str:
     """The first line of a file, or of a pipe such as bash's `<(pass show redis)`."""
+    timeout_s = _timeout_s()
+    read, deadline_s = b"", time.monotonic() + timeout_s
     try:
         # Opening a FIFO would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            read = _to_line_end(descriptor)
-        finally:
-            os.close(descriptor)
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:
+            while b"\n" not in read:
+                if not select.select([file], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
+                    raise OSError(f"nothing came within {round(timeout_s, 1):g} s")
+                # None if another process was faster.
+                if (piece := file.read(_BYTES_MAX)) == b"":
+                    break
+                read += piece or b""
+                if len(read) > _BYTES_MAX:
+                    raise OSError("its first line is too long")
         return _password(read.partition(b"\n")[0], read)
     except ValueError as error:
         reason = f"it is {error}"
     except OSError as error:
         reason = os_reason(error)
     raise InvalidArgument(f"cannot read the password file {path}: {reason}", f"check {option}")
-
-
-def _to_line_end(descriptor: int) -> bytes:
-    """What is read until a line ends; raises OSError if that does not come, or is late."""
-    timeout_s = _timeout_s()
-    read, deadline_s = b"", time.monotonic() + timeout_s
-    while b"\n" not in read:
-        if not select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
-            raise OSError(f"nothing came within {round(timeout_s, 1):g} s")
-        with suppress(BlockingIOError):
-            if not (piece := os.read(descriptor, _BYTES_MAX)):
-                break
-            read += piece
-        if len(read) > _BYTES_MAX:
-            raise OSError("its first line is too long")
-    return read
 
 
 def _timeout_s() -> float:
@@ -75,17 +66,16 @@ def _password(line: bytes, text: bytes) -> str:
         raise ValueError("not UTF-8")
 
 
-def password_of(context: Context, file: Path) -> str | None:
-    if context.password_file is not None:
-        path = file.parent / os.path.expanduser(context.password_file)
-        return read_password_file(path, f"password_file of context {context.name}")
+def password_of(context: Context, file: Path) -> str:
+    """The password of a context of this file, which has a file or command for it."""
     if context.password_command is None:
-        return None
+        path = file.parent / os.path.expanduser(context.password_file or "")
+        return read_password_file(path, f"password_file of {context}")
     try:
         return _printed(context.password_command)
     except ValueError as error:
         raise PasswordCommandFailed(
-            f"the password_command of context {context.name} {error}",
+            f"the password_command of {context} {error}",
             f"rwq context show {context.name} shows it: try it in a shell",
         )
 
@@ -93,32 +83,29 @@ def password_of(context: Context, file: Path) -> str | None:
 def _printed(command: str) -> str:
     """The one line that a password command prints; raises ValueError with what it did instead."""
     timeout_s = _timeout_s()
-    with raising_on_terminate():
-        # On a terminal it may ask for a passphrase, which only the foreground process group can do.
-        process_group = None if has_terminal() else 0
-        process: subprocess.Popen[bytes] | None = None
+    with raising_on_terminate(), ExitStack() as at_end:
+        with signals_held():
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                # On a terminal it may ask for a passphrase, which only the foreground process group
+                # can do.
+                process_group=None if has_terminal() else 0,
+            )
+            at_end.callback(_end, process)
+        assert process.stdout is not None
         try:
-            with signals_held():
-                process = subprocess.Popen(
-                    ["/bin/sh", "-c", command],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    process_group=process_group,
-                )
-            assert process.stdout is not None
             process.wait(timeout_s)
-            # Its children may still have its stdout.
-            os.set_blocking(process.stdout.fileno(), False)
-            printed = process.stdout.read(_BYTES_MAX) or b""
         except subprocess.TimeoutExpired:
             raise ValueError(f"did not end within {round(timeout_s, 1):g} s")
-        finally:
-            if process is not None:
-                _end(process)
-    if process.returncode < 0:
-        raise ValueError(f"was ended by signal {-process.returncode}")
-    if process.returncode:
-        raise ValueError(f"failed with exit code {process.returncode}")
+        # Its children may still have its stdout.
+        os.set_blocking(process.stdout.fileno(), False)
+        printed = process.stdout.read(_BYTES_MAX) or b""
+    if (code := process.returncode) < 0:
+        raise ValueError(f"was ended by signal {-code}")
+    if code:
+        raise ValueError(f"failed with exit code {code}")
     first, *more = printed.removesuffix(b"\n").split(b"\n")
     try:
         password = _password(first, printed)
@@ -137,5 +124,5 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    assert process.stdout is not None
+    process.stdout.close()

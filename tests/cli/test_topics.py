@@ -32,7 +32,7 @@ def test_every_topic_is_shown_within_80_columns_without_markup(rwq: Rwq) -> None
         code, screen = rwq.on_screen("help", topic, columns=80)
         text = screen.decode()
         assert (code, "`" in text) == (0, False)
-        assert text.startswith(f"{TOPICS[topic]}.\n\n")
+        assert text.startswith(TOPICS[topic][:40])
         assert max(len(line) for line in text.splitlines() if line not in code_lines) <= 80
 
 
