@@ -124,7 +124,7 @@ def test_the_queues_of_all_primaries_are_found(crwq: Rwq) -> None:
     assert crwq("clean", "light", "--all-queues", "--grace", "0").code == 0
 
 
-@pytest.mark.parametrize("all_exist", [False, True])
+@pytest.mark.parametrize("all_exist", [pytest.param(False, marks=pytest.mark.ci), True])
 def test_nothing_runs_half_while_a_slot_moves(
     queue: WorkQueue, cluster: PrivateCluster, all_exist: bool
 ) -> None:
@@ -235,6 +235,7 @@ def said(result: Result) -> tuple[int, list[str]]:
     return result.code, sorted(_VARYING.sub("", result.text).splitlines())
 
 
+@pytest.mark.ci
 def test_what_is_read_while_many_keys_move_is_what_was_there(
     crwq: Rwq, cluster: PrivateCluster
 ) -> None:

@@ -57,6 +57,7 @@ def test_a_session_goes_on_after_a_failover(fresh_sentinels: PrivateSentinels) -
     assert [item.item_id for item in queue.lease_many(5)] == [b"1", b"2"]
 
 
+@pytest.mark.ci
 def test_a_primary_that_is_killed(srwq: Rwq, fresh_sentinels: PrivateSentinels) -> None:
     """Without patience the failure is told at once; else commands, also waiting ones, go on."""
     sentinels = fresh_sentinels

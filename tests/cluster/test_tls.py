@@ -51,6 +51,7 @@ def url_of(cluster: PrivateCluster, user: str = "rwq:pw") -> str:
     return f"rediss+cluster://{user}@{cluster.hosts}"
 
 
+@pytest.mark.ci
 def test_every_node_of_a_cluster_is_reached_by_tls(
     bare_rwq: Rwq, tls_cluster: PrivateCluster, fronts: TlsFronts
 ) -> None:

@@ -21,6 +21,7 @@ RECIPES = ROOT / "docs" / "recipes"
 PAGE = (RECIPES / "README.md").read_text("utf-8")
 UNITS = sorted((RECIPES / "systemd").iterdir())
 PROGRAM = "/usr/local/bin/rwq"
+pytestmark = pytest.mark.ci
 
 
 def test_their_page_links_to_every_file() -> None:

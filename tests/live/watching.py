@@ -209,6 +209,10 @@ class WatchedConnection(Connection):
     ) -> None:
         """First in, first out: what enters main comes last, or next where that is asked for."""
         entered = Counter(after.main) - Counter(before.main)
+        if script == "lease":
+            # It may promote an ID and take an older entry of it.
+            due = before.delayed.keys() - after.delayed.keys()
+            entered |= Counter(due.intersection(after.main))
         count = entered.total()
         if not self.front:
             known = iter(before.main)

@@ -172,7 +172,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.ci), 2])
 def test_what_hangs_ends_after_a_while_or_by_a_second_signal(
     on_terminal: Callable[..., Terminal], signals: int
 ) -> None:

@@ -189,6 +189,7 @@ def test_a_server_that_hangs_keeps_no_worker_that_has_nothing(
     os.kill(server.process.pid, signal.SIGCONT)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_server_that_hangs_keeps_a_stopped_worker_for_a_few_seconds(
     rwq: Rwq, start_server: StartServer, signals: int
