@@ -33,6 +33,7 @@ class Turn:
 
     Attributes:
         server: The server.
+        program: The rwq that is measured.
         folder: For this turn's files.
         longest: The longest call of all that `rwq` measured.
     """
@@ -43,7 +44,7 @@ class Turn:
         self.server = server
         self.folder = folder
         self.longest = LongestCall()
-        self._program = program
+        self.program = program
         self._filler = filler
         self._scale = scale
 
@@ -59,7 +60,7 @@ class Turn:
 
     def command(self, *words: str, url: str = "") -> list[str]:
         """A command line of rwq for this queue, on this server or another address of it."""
-        return [str(self._program.executable), "-u", url or self.server.url, "-q", QUEUE, *words]
+        return [str(self.program.executable), "-u", url or self.server.url, "-q", QUEUE, *words]
 
     def rwq(
         self,
@@ -90,7 +91,7 @@ class Turn:
         if len(command) != 40:
             return command
         text = self.server.script_text(command)
-        for name, own_text in self._program.script_texts.items():
+        for name, own_text in self.program.script_texts.items():
             if text.endswith(own_text):
                 return name
         return command
