@@ -1,7 +1,7 @@
 """What `ls` and `leases` have in common: items of one or more queues, once or again and again."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from rwq_cli.cli.connect import OpenQueues, note_idle_reset, warn_if_missing, warn_of_reading
@@ -49,7 +49,7 @@ def write_items(
 
 def list_items(
     settings: Settings,
-    read: "Callable[[WorkQueue], Iterator[Item]]",
+    read: Callable[..., Iterator[Item]],
     *,
     listing: str | None,
     noun: str,
@@ -66,8 +66,9 @@ def list_items(
 ) -> None:
     """List items of `noun`, such as `waiting items`, which `read` reads from each queue."""
     # `joined` joins those of several queues, and `read_ids` reads only the IDs; see `columns_for`.
-    opened = OpenQueues(settings, all_queues=all_queues)
-    reads_sizes = data or settings.needs_data or settings.output is OutputFormat.IDS
+    opened, at_most = OpenQueues(settings, all_queues=all_queues), settings.read_limit(limit)
+    wants_data, is_bare = data or settings.needs_data, settings.needs_ids_only
+    reads_sizes = wants_data or settings.output is OutputFormat.IDS
 
     def footer(shown: int) -> str:
         count = f"{human.count(shown)} shown"
@@ -81,13 +82,14 @@ def list_items(
         return f"{count} {out_of} {total}{kind} in {opened.label}"
 
     def reading(queue: "WorkQueue") -> Iterator[Item]:
-        return warn_if_missing(settings, queue, read(queue))
+        items = read(queue, limit=at_most, data=wants_data, bare=is_bare)
+        return warn_if_missing(settings, queue, items)
 
     def show(tick: "Tick | None") -> None:
         queues, out = opened.find().queues, settings.out
         warn_of_reading(settings, queues, selection)
         readers = [opened.reader(reading, queue) for queue in queues]
-        items = joined(readers) if joined else chain.from_iterable(readers)
+        items = islice(joined(readers), at_most) if joined else chain.from_iterable(readers)
         ids = None
         if read_ids is not None:
             ids = opened.each(lambda queue: warn_if_missing(settings, queue, read_ids(queue)))

@@ -1,56 +1,133 @@
-"""The way out of a command that acts on items, see `rwq_cli.output.outcomes`; and bad records."""
+"""What became of items: how verbs count and show it, and why each failed; and bad records."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rwq_cli.cli.connect import command_lines, summary_end
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.keys import BURIED_GUARD
 from rwq_cli.core.model import Lease, Outcome, Status
-from rwq_cli.core.queue import WorkQueue
+from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.field import bytes_fields, to_json
-from rwq_cli.output.outcomes import Kind, Outcomes
+from rwq_cli.output.field import ID, NAME, Fields, bytes_fields, field, to_json
+from rwq_cli.output.outcomes import Kind, Outcomes, Row
+
+if TYPE_CHECKING:
+    from rwq_cli.core.queue import WorkQueue
+
+OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
+    "What became of an item",
+    field("queue", "queue", "the queue's name", NAME),
+    field("id", "what.item_id", "the item's ID", ID),
+    field(
+        "status",
+        "what.status",
+        "what was done, or why nothing was: see [below](#what-became-of-items)",
+    ),
+    field("holder", "what.holder", "who holds the item, if that is why nothing was done"),
+    is_stream=True,
+)
+# In a reason, what stands for the command line that shows the item.
+SHOW = "{show}"
+CHANGED_MEANWHILE = f"it changed meanwhile; {SHOW} says what it is now"
+_REASONS = {
+    Status.MISSING: "no such item",
+    # Listed twice, or with the guard of another state, it may have been chosen by one entry.
+    Status.CHANGED: f"it is in another state, or no longer matches; {SHOW} says what it is now",
+    Status.NOT_LEASED: f"it has no live lease; {SHOW} says where it is",
+    Status.NOT_BURIED: f"it is not buried; {SHOW} says where it is",
+    Status.MOVING: f"it is being moved here; {SHOW} says from where",
+    Status.WRONG_TYPE: f"one of its keys has the wrong type; {SHOW} says which",
+}
+
+
+def kind_of(
+    success: Status, failures: Sequence[Status], *, neutral: Sequence[Status] = ()
+) -> Kind[Outcome]:
+    """How outcomes of a verb on items are counted; JSON always has `failures` and `neutral`."""
+    return Kind(
+        OUTCOME_FIELDS,
+        word=lambda outcome: outcome.status.value,
+        item_id=lambda outcome: outcome.item_id,
+        counted=(success.value, *(status.value for status in failures)),
+        # An item that is not what it was chosen as is left alone.
+        failed=frozenset(map(str, (*failures, Status.CHANGED, Status.WRONG_TYPE))),
+        shown=frozenset({success.value}),
+        json_counted=tuple(map(str, neutral)),
+    )
 
 
 def outcomes_of(
     settings: Settings,
-    queue: WorkQueue,
+    queue: "WorkQueue",
     kind: Kind[Outcome],
     *,
     dry_run: bool,
     reasons: Mapping[Status, str] | None = None,
     facts: Mapping[str, object] | None = None,
     name: str = "",
-    leased_in: WorkQueue | None = None,
+    leased_in: "WorkQueue | None" = None,
     **options: Any,
 ) -> Outcomes[Outcome]:
     """Make what shows the outcomes of a verb on the items of a queue; see `Outcomes`."""
-    # `reasons` are further ones for `failure_reasons`, `facts` fields of the JSON summary after the
-    # queue, and `leased_in` is the queue whose leases keep items from being changed.
-
-    def explain(failed: Sequence[Outcome]) -> Iterable[str]:
-        from rwq_cli.core.state.probe import probe
-        from rwq_cli.views.outcomes import failure_reasons
-
-        lines = partial(command_lines, settings, queue.connection)
-
-        def leases(ids: Iterable[bytes]) -> list[Lease | None]:
-            return [facts.lease for facts in probe(leased_in or queue, ids)]
-
-        return failure_reasons(queue.name, failed, leases, reasons or {}, lines)
-
+    # `reasons` are further ones for failures, `facts` fields of the JSON summary after the queue,
+    # and `leased_in` is the queue whose leases keep items from being changed.
     return Outcomes(
         settings,
         kind,
         queue.name,
         dry_run=dry_run,
         facts={**bytes_fields("queue", queue.name), **(facts or {})},
-        explain=explain,
+        explain=partial(_why, settings, queue, leased_in or queue, {**_REASONS, **(reasons or {})}),
         where=partial(summary_end, settings, None if name else escaped(queue.name)),
         name=name,
         **options,
     )
+
+
+def _why(
+    settings: Settings,
+    queue: "WorkQueue",
+    leased_in: "WorkQueue",
+    reasons: Mapping[Status, str],
+    failures: Sequence[Outcome],
+) -> Iterator[str]:
+    """Why each item failed, and what to do about it."""
+    from rwq_cli.core.state.probe import probe
+
+    leases: dict[bytes, Lease | None] = {}
+    if held := [each.item_id for each in failures if each.status is Status.NOT_OWNER]:
+        # The work is done; a failure here must not hide its report.
+        with suppress(ServerError):
+            found = (facts.lease for facts in probe(leased_in, held))
+            leases = dict(zip(held, found, strict=True))
+    for each in failures:
+        reason = reasons.get(each.status, each.status.value)
+        if SHOW in reason:
+            lines = command_lines(settings, queue.connection)
+            reason = reason.replace(SHOW, lines.of_item("show", queue.name, each.item_id))
+        if each.status is Status.NOT_OWNER:
+            reason = f"{_holding(each, leases.get(each.item_id))}; {reason}"
+        yield reason
+
+
+def _holding(outcome: Outcome, lease: Lease | None) -> str:
+    """Who holds an item, and for how long by a later read; a guard has no holder."""
+    from rwq_cli.core.state.rules import guard_kind
+
+    if outcome.holder is None:
+        return "nobody holds it" if lease is None else "leased by an unknown holder"
+    if (guard := guard_kind(Lease(outcome.holder, None))) is not None:
+        return "it is buried" if guard == BURIED_GUARD else "it is delayed"
+    text = f"leased by {escaped(outcome.holder)}"
+    if lease is None or lease.holder != outcome.holder:
+        return text
+    if lease.ttl_ms is None:
+        return f"{text} without expiry"
+    return f"{text} for {human.duration(lease.ttl_ms / 1000)}"
 
 
 def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, parse_id
-from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
+from rwq_cli.cli.outcomes import OUTCOME_FIELDS, bad_record_reporter, kind_of, outcomes_of
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import ServerError
@@ -20,7 +20,6 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.output.outcomes import Outcomes
-from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _KIND = kind_of(Status.ADDED, ())._replace(
     counted=("added", "duplicates", "rejected"),
@@ -52,10 +51,7 @@ def add(
     file: Annotated[list[str] | None, option("-f, --file FILE", "Read a file; - is stdin.")] = None,
     input_format: Annotated[
         InputFormat,
-        option(
-            "--format FORMAT",
-            "lines, jsonl (data, data_b64, id, delay), nul, raw (one each).",
-        ),
+        option("--format FORMAT", "lines, jsonl (data, data_b64, id, delay), nul, raw (one each)."),
     ] = InputFormat.LINES,
     item_id: Annotated[bytes | None, option("--id ID", "The ID of the one item.", parse_id)] = None,
     id_from: Annotated[
@@ -181,24 +177,18 @@ def _batches(
     if reconnect_s is None:
         yield from add_batches(queue, items, unique=unique, dry_run=dry_run).batches
         return
-    stream = iter(items)
-    # Parts of one call each: those that were read, and those sent and not acknowledged.
-    parts: list[NewItems] = []
+    # Parts of one call each: those that are not read yet, and those sent and not acknowledged.
+    unread: Iterator[NewItems | Flush] = chain.from_iterable(
+        [each] if isinstance(each, Flush) else each.parts() for each in items
+    )
     sent: list[NewItems] = []
     lost_s: float | None = None
 
     def later() -> Iterator[NewItems | Flush]:
-        while True:
-            while parts:
-                sent.append(parts.pop(0))
-                yield sent[-1]
-            batch = next(stream, None)
-            if batch is None:
-                return
-            if isinstance(batch, Flush):
-                yield batch
-            else:
-                parts.extend(batch.parts())
+        for part in unread:
+            if not isinstance(part, Flush):
+                sent.append(part)
+            yield part
 
     while True:
         try:

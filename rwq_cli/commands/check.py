@@ -100,10 +100,7 @@ def check(
     deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
     output_format: Annotated[
         CheckFormat,
-        option(
-            "--format",
-            "nagios: one line; prometheus: for a textfile collector.",
-        ),
+        option("--format", "nagios: one line; prometheus: for a textfile collector."),
     ] = CheckFormat.NAGIOS,
     all_queues: AllQueuesOption = False,
 ) -> MonitoringStatus:

@@ -83,12 +83,12 @@ class Cleaning(NamedTuple):
         queue: WorkQueue,
         parts: Parts | None,
         where: Callable[[], str],
+        actions: Counter[tuple[bytes, Repair]],
         *,
         deep: bool,
         warns: bool = True,
-        actions: Counter[tuple[bytes, Repair]] | None = None,
     ) -> ExitStatus:
-        """Clean one queue; `actions` counts the repairs of all rounds of `--every`."""
+        """Clean one queue; `actions` counts the repairs of all rounds."""
 
         def repairs(queue: WorkQueue) -> Iterator[list[CleanAction]]:
             found = clean_queue(
@@ -101,7 +101,7 @@ class Cleaning(NamedTuple):
             return warn_if_missing(self.settings, queue, found) if warns else found
 
         name = "" if opened.is_one else escaped(queue.name)
-        kind = CLEAN if actions is None else _ROUND
+        kind = CLEAN if self.every is None else _ROUND
         with Outcomes(
             self.settings,
             kind,
@@ -114,10 +114,9 @@ class Cleaning(NamedTuple):
             try:
                 for batch in opened.reader(repairs, queue):
                     out.rows(batch)
-                    if actions is not None:
-                        actions.update((queue.name, each.action) for each in batch)
+                    actions.update((queue.name, each.action) for each in batch)
             except ServerError:
-                if actions is not None:
+                if self.every is not None:
                     out.note_unfinished()
                 raise
         return out.finish()
@@ -181,9 +180,8 @@ def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, deep: bool
         return _clean_until_stopped(cleaning, opened, cleaning.every, deep_every, deep=deep)
     parts, status = None if opened.find().is_one else Parts(settings), ExitStatus.OK
     for queue in opened.queues:
-        name = escaped(queue.name) if opened.is_one else None
-        where = partial(summary_end, settings, name)
-        status = cleaning.clean(opened, queue, parts, where, deep=deep)
+        where = partial(summary_end, settings, escaped(queue.name) if opened.is_one else None)
+        status = cleaning.clean(opened, queue, parts, where, Counter(), deep=deep)
     return status if parts is None else parts.finish()
 
 
@@ -268,7 +266,7 @@ def _clean_until_stopped(
                     # On a cluster, each queue has a connection of its own.
                     queue.clock = queue.connection.progress = beats
                     how = {"deep": goes_deep, "warns": number == 1}
-                    cleaning.clean(opened, queue, parts, when, **how, actions=actions)
+                    cleaning.clean(opened, queue, parts, when, actions, **how)
                     # Raises if nobody reads the results any more.
                     environment.stdout.flush()
                 done["deep" if goes_deep else "light"] += 1

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.options import offer_holders, result_duration
+from rwq_cli.cli.outcomes import OUTCOME_FIELDS, SHOW, kind_of
 from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.inspect.results import ResultStatus
@@ -14,7 +15,6 @@ from rwq_cli.core.items.complete import ResultOptions, complete as complete_item
 from rwq_cli.core.model import State, Status
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
-from rwq_cli.views.outcomes import OUTCOME_FIELDS, SHOW, kind_of
 
 _TTL = human.duration(RESULT_TTL_S)
 _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))

@@ -9,6 +9,7 @@ from typing import Annotated
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
+from rwq_cli.cli.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import FLUSH, Flush, in_batches
@@ -28,7 +29,6 @@ from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.json_text import json_error
 from rwq_cli.output.outcomes import NAMED_FAILURES
 from rwq_cli.views.command_lines import shell_word
-from rwq_cli.views.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS, kind_of
 
 _KIND = kind_of(Status.SET, (Status.MISSING,))
 _KIND = _KIND._replace(failed=_KIND.failed | {"rejected"})
@@ -76,7 +76,7 @@ def edit(
     asks = not (dry_run or (yes and (context is None or not context.protection_level)))
     undo = Undo(settings, queue, "edit")
     # What has to be asked about waits for the end: then one question is about all of it.
-    held: list[Edit] = []
+    held: dict[str, list[Edit]] = {}
 
     def refuse(item: ItemSnapshot, reason: str) -> None:
         nonlocal rejected
@@ -124,8 +124,8 @@ def edit(
                     if isinstance(data, Refused):
                         refuse(item, data.reason)
                         progress.advance(1)
-                    elif asks and _loses(item, data):
-                        held.append((item, data))
+                    elif asks and (what := _loses(item, data)):
+                        held.setdefault(what, []).append((item, data))
                         progress.advance(1)
                     else:
                         yield item, data
@@ -151,7 +151,8 @@ def edit(
                 if done := out.counts["set"]:
                     error.message = f"declined after {done:,} edits; no others are made"
                 raise
-            out.all(edit_items(queue, held, undo, dry_run=dry_run))
+            asked = chain.from_iterable(held.values())
+            out.all(edit_items(queue, asked, undo, dry_run=dry_run))
         for item_id, draft in drafts.items():
             if out.counts["unchanged"] or (out.counts["set"] and not dry_run):
                 draft.delete()
@@ -187,12 +188,10 @@ def _loses(item: ItemSnapshot, data: bytes) -> str | None:
     return None
 
 
-def _confirm(settings: Settings, queue: WorkQueue, edits: Sequence[Edit], *, yes: bool) -> None:
-    kinds: dict[str, list[Edit]] = {}
-    for edit in edits:
-        if what := _loses(*edit):
-            kinds.setdefault(what, []).append(edit)
-    for what, lossy in kinds.items():
+def _confirm(
+    settings: Settings, queue: WorkQueue, held: Mapping[str, Sequence[Edit]], *, yes: bool
+) -> None:
+    for what, lossy in held.items():
         if not is_confirmed(settings, yes=yes):
             error = json_error(lossy[0][1]) if lossy[0][1] else None
             note = f" ({error})" if error else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption
+from rwq_cli.cli.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.commands.undoing import Undo, bad_line_reporter, restoring_kind, results_restored
 from rwq_cli.core.batches import Flush
@@ -18,7 +19,6 @@ from rwq_cli.core.state.probe import probe
 from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
-from rwq_cli.views.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection

@@ -1,10 +1,10 @@
 """`rwq kick`: return buried items to the queue."""
 
 from rwq_cli.cli.choosing import Choice, selects
+from rwq_cli.cli.outcomes import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, Settings, command
 from rwq_cli.core.items import schedule
 from rwq_cli.core.model import State, Status
-from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _FAILURES = (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWNER, Status.MISSING)
 _KIND = kind_of(Status.KICKED, _FAILURES)

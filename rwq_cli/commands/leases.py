@@ -1,7 +1,6 @@
 """`rwq leases`: who holds which item, and for how long."""
 
 import glob
-from itertools import islice
 from typing import Annotated
 
 from rwq_cli.cli.choosing import IN_PROCESSING, filters
@@ -47,12 +46,9 @@ def leases(
         raise InvalidArgument.both("--mine", "--holder")
     if mine:
         selection = selection._replace(holder_glob=glob.escape(settings.holder))
-    at_most, wants_data = settings.read_limit(limit), data or settings.needs_data
     list_items(
         settings,
-        lambda queue: leases_of(
-            queue, selection, limit=at_most, data=wants_data, bare=settings.needs_ids_only
-        ),
+        lambda queue, **how: leases_of(queue, selection, **how),
         listing="leases",
         noun="leases" if selection.is_all else "such leases",
         source=Source(processing=True),
@@ -61,5 +57,5 @@ def leases(
         watch=watch,
         all_queues=all_queues,
         limit=limit,
-        joined=lambda listings: islice(merged_leases(listings), at_most),
+        joined=merged_leases,
     )

@@ -81,8 +81,5 @@ def status(settings: Settings, directory: Directory = None) -> ExitStatus:
 
 
 def _server(settings: Settings, directory: str | None) -> LocalServer:
-    url = settings.server.url
-    url = url if url.startswith(LOCAL) else LOCAL
-    if directory is not None:
-        url = LOCAL + directory
-    return settings.local_server(url)
+    url = settings.server.url if directory is None else LOCAL + directory
+    return settings.local_server(url if url.startswith(LOCAL) else LOCAL)

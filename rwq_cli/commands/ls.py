@@ -1,20 +1,16 @@
 """`rwq ls`: list items."""
 
-from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 from rwq_cli.cli.choosing import filters
 from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, WatchOption
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.inspect.selection import Selection, Source, source_of
-from rwq_cli.core.model import Item, State
+from rwq_cli.core.model import State
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
-
-if TYPE_CHECKING:
-    from rwq_cli.core.queue import WorkQueue
-
 
 Which = StrEnum("Which", "WAITING PROCESSING LEASED HELD ABANDONED ORPHANED DELAYED DUE BURIED ALL")
 _SOURCES = {
@@ -72,6 +68,7 @@ def ls(
     """
     # A Tab needs none of it.
     from rwq_cli.cli.listing import list_items
+    from rwq_cli.core.inspect.listing import waiting_ids
 
     such = "" if selection.is_all else "such "
     states = selection.states
@@ -94,28 +91,15 @@ def ls(
     # Of other structures, each entry may be stale.
     needs_ids_only = selection.is_all and source == _SOURCES[Which.WAITING]
 
-    def items(queue: "WorkQueue") -> Iterator[Item]:
-        return queue.items(
-            source,
-            selection,
-            limit=settings.read_limit(limit),
-            offset=0 if settings.reads_all else offset,
-            tail=tail,
-            data=data or settings.needs_data,
-            bare=settings.needs_ids_only,
-        )
-
-    def ids(queue: "WorkQueue") -> Iterator[Sequence[bytes]]:
-        from rwq_cli.core.inspect.listing import waiting_ids
-
-        return waiting_ids(queue, limit=limit or None, offset=offset, tail=tail)
+    read_ids = partial(waiting_ids, limit=limit or None, offset=offset, tail=tail)
+    read_from = 0 if settings.reads_all else offset
 
     # IDs are mostly piped to another command, which has notes of its own.
     is_piped = settings.output is OutputFormat.IDS and not settings.environment.stderr_is_terminal
     looks_deeper = which is Which.ALL and not source.deep and not is_piped
     list_items(
         settings,
-        items,
+        lambda queue, **how: queue.items(source, selection, offset=read_from, tail=tail, **how),
         listing=which,
         noun=f"{such}items" if is_mixed else f"{such}{which} items",
         source=source,
@@ -125,6 +109,6 @@ def ls(
         all_queues=all_queues,
         limit=limit,
         offset=offset,
-        read_ids=ids if needs_ids_only else None,
+        read_ids=read_ids if needs_ids_only else None,
         last_note="--deep also shows items in no list" if looks_deeper else "",
     )

@@ -11,6 +11,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.options import offer_queues
+from rwq_cli.cli.outcomes import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.listing import Chosen, choose
@@ -20,7 +21,6 @@ from rwq_cli.core.items.move import move
 from rwq_cli.core.model import Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.field import bytes_fields
-from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 # --force also chooses leased, delayed and buried items.
 _CHOSEN = frozenset(state for state in ITEMS if not (state.is_leased or state.is_scheduled))

@@ -3,11 +3,11 @@
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue, warn_missing
 from rwq_cli.cli.options import DryRunOption, YesOption
+from rwq_cli.cli.outcomes import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, Settings, command, escaped
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_queue
 from rwq_cli.core.model import Status
-from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
 

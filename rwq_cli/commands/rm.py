@@ -3,12 +3,12 @@
 from functools import partial
 
 from rwq_cli.cli.choosing import Choice, selects
+from rwq_cli.cli.outcomes import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, Settings, command
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.complete import remove
 from rwq_cli.core.model import Status
-from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
 

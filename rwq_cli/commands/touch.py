@@ -2,10 +2,10 @@
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.options import DEFAULT_LEASE, LeaseForOption
+from rwq_cli.cli.outcomes import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, Settings, command
 from rwq_cli.core.items import schedule
 from rwq_cli.core.model import State, Status
-from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _LEASED = frozenset(state for state in State if state.is_leased)
 _KIND = kind_of(Status.TOUCHED, (Status.NOT_LEASED, Status.MISSING))

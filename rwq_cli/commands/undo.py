@@ -12,6 +12,7 @@ from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
 from rwq_cli.cli.options import DryRunOption, Duration, YesOption, argument
+from rwq_cli.cli.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option, undoing
 from rwq_cli.commands.undoing import Undo, short_path
 from rwq_cli.core.model import Status
@@ -26,7 +27,6 @@ from rwq_cli.output.outcomes import Kind, Outcomes, Row
 from rwq_cli.undo import catalog
 from rwq_cli.undo.file import UndoFileError, numbered, undo_directory
 from rwq_cli.undo.run import UndoReader, UndoRun, remove_again
-from rwq_cli.views.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 
 
 def _to(entry: catalog.UndoEntry) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rwq_cli.cli.connect import command_lines
-from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
+from rwq_cli.cli.outcomes import bad_record_reporter, kind_of, outcomes_of
 from rwq_cli.commands import Settings, escaped
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Outcome, Status
@@ -16,7 +16,6 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.output.outcomes import Kind, Outcomes
 from rwq_cli.undo.file import UndoFile, undo_directory
-from rwq_cli.views.outcomes import kind_of
 
 
 class Undo(UndoFile):

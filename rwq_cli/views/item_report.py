@@ -61,8 +61,8 @@ class Shown:
     @cached_property
     def leases(self) -> dict[bytes, Lease]:
         facts, item_id = self.report.facts, self.item.item_id
-        both = (self.keys.lease(item_id), self.keys.old_lease(item_id))
-        found = dict(zip(both, (facts.new_lease, facts.old_lease), strict=True))
+        new, old = self.keys.lease(item_id), self.keys.old_lease(item_id)
+        found = {new: facts.new_lease, old: facts.old_lease}
         return {key: lease for key, lease in found.items() if lease is not None}
 
     @cached_property
@@ -201,11 +201,7 @@ _FACTS: Sequence[tuple[str, str | Callable[[Shown], object], str]] = (
     ("in_main", "report.facts.in_main", "how often it is in the main list"),
     ("in_processing", "report.facts.in_processing", "how often it is in processing"),
     ("in_cleaning", "report.facts.in_cleaning", _CLEANING),
-    (
-        "data_key",
-        lambda s: QueueKeys(s.item.queue).item(s.item.item_id),
-        "the name of the data key",
-    ),
+    ("data_key", lambda s: s.keys.item(s.item.item_id), "the name of the data key"),
     ("main_places", "report.main_places", "its places in the main list, 0 = next to be leased"),
     (
         "processing_places",
