@@ -173,12 +173,12 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             if name == "repair":
                 expected, seen = args
             else:
-                place = Located((args[0],), "places", ("",), args[2] + 1).args()
+                place = Located((args[0],), "places", ("[]",), args[2] + 1).args()
             ids = [word for i, identity in seen for word in (i, _identity(i, identity))]
             named = {**place, **saved, "states": ";".join(expected), "bury_after": -1}
             return call("repair", *ids, **named, looked_ms=_looked_at(seen))
         case "restore_guards":
-            place = Located(args[0], "places", [""] * len(args[0]), TIME_MS_MAX).args()
+            place = Located(args[0], "places", ["[]"] * len(args[0]), TIME_MS_MAX).args()
             named = {**place, **anything, "states": "buried;delayed;due", "bury_after": -1}
             return call("repair", *args[0], **named, looked_ms=TIME_MS_MAX)
         case "prune":
@@ -210,7 +210,7 @@ def meaning(command: Command, reply: Any) -> Any:
             statuses = zip(args[0], reply[0].decode(), strict=True)
             return tuple(i for i, code in statuses if code == Status.GUARDED.code)
         case "states":
-            codes, fingerprints = (part.decode() for part in reply)
+            codes, fingerprints = (part.decode() for part in reply[:2])
             states = [_STATE[code] for code in codes]
             named = list(zip(args[0], states, strict=True))
             abandoned = [i for i, state in named if state is State.ABANDONED]

@@ -142,7 +142,7 @@ class Survey:
         suspects: dict[bytes, None] = {}
         looked_at: set[bytes] = set()
         for source in (main, processing, *zsets):
-            known = {"in_processing": source is processing, "digests": source is processing}
+            is_leased = source is processing
             for page in source:
                 self._pulse()
                 entries = Counter(page)
@@ -151,7 +151,7 @@ class Survey:
                 if self._on_listed is not None and source is not main:
                     fresh = [item_id for item_id in entries if item_id not in looked_at]
                     looked_at.update(fresh)
-                    for facts in probe(queue, fresh, **known):
+                    for facts in probe(queue, fresh, in_processing=is_leased, digests=is_leased):
                         self._on_listed(facts)
         if b"" in listed:
             suspects[b""] = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from heapq import merge, nsmallest
-from itertools import islice
+from itertools import islice, repeat
 from math import inf
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ from rwq_cli.core.inspect.selection import (
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint, mark_of
-from rwq_cli.core.state.probe import probe, states
+from rwq_cli.core.state.probe import probe, states_and_unsure
 from rwq_cli.core.state.rules import Facts, is_guard
 
 
@@ -175,28 +175,30 @@ def _walk(
             cursors[where] = ListCursor(queue, key, from_left=tail, start=skip, page_size=size)
     read_first_pages(queue, *cursors.values())
     for where, cursor in cursors.items():
-        is_main = where == "main"
-        known = {"in_main": is_main, "in_processing": where == "processing"}
+        is_main, in_processing = where == "main", where == "processing"
         for page in cursor:
-            found = {at: i for at, i in enumerate(page, cursor.offset) if is_wanted(i)}
+            found = dict(enumerate(page, cursor.offset))
+            if seen or matches:
+                found = {at: item_id for at, item_id in found.items() if is_wanted(item_id)}
             if not is_main:
                 found = dict(enumerate(dict.fromkeys(found.values())))
-            ids = list(found.values())
+            ids, unsure = list(found.values()), list[bytes]()
             read: Iterable[tuple[State, Facts | None]]
-            if where in _ZSETS:
-                # What is in both, or lacks a guard, may be in another state, wherever it is.
-                exact = {facts.item_id: facts for facts in probe(queue, ids)}
-                unsure = [
-                    i
-                    for i, f in exact.items()
-                    if None not in (f.due_ms, f.buried_ms) or not f.is_guarded
-                ]
-                exact.update((facts.item_id, facts) for facts in facts_of(queue, unsure))
-                read = [(facts.state, facts) for facts in exact.values()]
-            elif facts_too:
-                read = ((facts.state, facts) for facts in probe(queue, ids, **known))
+            if facts_too:
+                exact = list(probe(queue, ids, in_main=is_main, in_processing=in_processing))
+                read = [(facts.state, facts) for facts in exact]
+                unsure = [facts.item_id for facts in exact if facts.has_unsure_schedule]
             else:
-                read = ((state, None) for state in states(queue, ids, **known))
+                known_states, unsure = states_and_unsure(
+                    queue, ids, in_main=is_main, in_processing=in_processing
+                )
+                read = zip(known_states, repeat(None), strict=False)
+            if where in _ZSETS and unsure:
+                # What is in both, or lacks a guard, may be in another state, wherever it is.
+                read_by_id = dict(zip(ids, read, strict=True))
+                looked_up = facts_of(queue, unsure)
+                read_by_id.update((facts.item_id, (facts.state, facts)) for facts in looked_up)
+                read = read_by_id.values()
             entries: list[_Entry] = []
             for (at, item_id), (state, facts) in zip(found.items(), read, strict=True):
                 if state in LISTED_IN[where]:

@@ -39,9 +39,12 @@ def places_of(queue: Queue, ids: Collection[bytes]) -> Places:
     else:
         queue.progress.begin("reading the lists", lengths_of(queue, *lists))
         found = [_in_list(queue, key, wanted) for key in lists[:2]]
-        # If all are in main alone, none has moved.
-        has_moved = found[0].keys() != wanted or found[1]
-        found.append(_in_list(queue, lists[0], wanted) if has_moved else found[0])
+        if not found[1] and found[0].keys() == wanted:
+            # All are in main alone, so none has moved.
+            return Places(found[0], {})
+        found.append(_in_list(queue, lists[0], wanted))
+    if not (found[0] or found[2]):
+        return Places({}, found[1])
     main: dict[bytes, Positions] = {}
     processing: dict[bytes, Positions] = {}
     for item_id in set().union(*found):
@@ -118,11 +121,15 @@ def look_up(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> I
             return
     places = places_of(queue, ids)
     cleaning = Counter(chain.from_iterable(ListCursor(queue, queue.keys.cleaning)))
-    for facts in probe(queue, ids, digests=digests):
-        main, processing = (found.get(facts.item_id, ()) for found in places)
-        facts = facts._replace(in_main=len(main), in_processing=len(processing))
-        facts = facts._replace(in_cleaning=cleaning[facts.item_id])
-        yield ItemReport(facts, main, processing)
+    main, processing = places
+
+    def in_lists(item_id: bytes) -> tuple[int, int, int]:
+        in_main, in_processing = main.get(item_id, ()), processing.get(item_id, ())
+        return len(in_main), len(in_processing), cleaning.get(item_id, 0)
+
+    for facts in probe(queue, ids, digests=digests, counts=in_lists):
+        item_id = facts.item_id
+        yield ItemReport(facts, main.get(item_id, ()), processing.get(item_id, ()))
 
 
 def facts_of(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> Iterator[Facts]:

@@ -8,6 +8,7 @@ written to a journal before.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import (
@@ -160,35 +161,34 @@ class Seen(NamedTuple):
         Unless they are to stay in order, those in main come first, next to be leased first; then
         those in processing, longest leased first.
         """
-        (main, processing), last = self.places, 0
-        lists = tuple(zip("mp", self.lengths, self.places, strict=True))
+        main, processing = self.places
+        lists = tuple(zip((0, 1), self.lengths, self.places, strict=True))
 
         def turn(item_id: bytes) -> tuple[int, int]:
             if item_id in main:
                 return 0, main[item_id][0]
             return (1, processing[item_id][0]) if item_id in processing else (2, 0)
 
-        def entries(item_id: bytes) -> Iterator[tuple[str, int, int]]:
-            for letter, length, found in lists:
-                yield from ((letter, length, place) for place in found.get(item_id, ()))
+        def located() -> Iterator[tuple[bytes, str, int]]:
+            last = 0
+            for item_id in ids if in_order else sorted(ids, key=turn):
+                words, effort = list[str](), 1
+                for number, length, found in lists:
+                    for place in found.get(item_id, ()):
+                        from_left = length - 1 - place
+                        # Counted from the right end, places would change with every call that
+                        # removes entries.
+                        words.append(str(4 * from_left + number if from_left > 0 else number))
+                        effort += (place if place < from_left else from_left) // _SEEK_ENTRIES
+                        # Adjacent entries are read together.
+                        effort += not -1 <= place - last <= 1
+                        last = place
+                yield item_id, words[0] if len(words) == 1 else f"[{','.join(words)}]", effort
 
-        def seen(item_id: bytes) -> str:
-            # Counted from the right end, places would change with every call that removes entries.
-            return ",".join(f"{a}{max(0, length - 1 - at)}" for a, length, at in entries(item_id))
-
-        def effort(item_id: bytes) -> int:
-            nonlocal last
-            result = 1
-            for _, length, place in entries(item_id):
-                # Adjacent entries are read together.
-                result += min(place, length - place) // _SEEK_ENTRIES + (abs(place - last) > 1)
-                last = place
-            return result
-
-        ordered = ids if in_order else sorted(ids, key=turn)
         limits = {"items_max": BATCH_PLACES, "size_max": BATCH_PLACES}
-        for batch in in_batches(ordered, **limits, size_of=effort):
-            yield Located(batch, "places", list(map(seen, batch)), self.since_ms)
+        for batch in in_batches(located(), **limits, size_of=itemgetter(2)):
+            item_ids, places, _ = zip(*batch, strict=True)
+            yield Located(item_ids, "places", places, self.since_ms)
 
 
 def rounds(
@@ -228,7 +228,7 @@ def rounds(
 def unlisted(ids: Iterable[bytes], *, since_ms: int = 0) -> Iterator[Located]:
     """Calls for IDs that are in no list, such as buried ones."""
     for batch in in_batches(list(ids), items_max=BATCH_PLACES):
-        yield Located(batch, "places", [""] * len(batch), since_ms)
+        yield Located(batch, "places", ["[]"] * len(batch), since_ms)
 
 
 def read_items(

@@ -40,8 +40,8 @@ class Export:
         """
         queue, keys = self._queue, self._queue.keys
         queue.progress.begin("exporting", lengths_of(queue, keys.main, keys.processing))
-        for letter, key in (("M", keys.main), ("P", keys.processing)):
-            yield from self._snapshots(self._pages(letter, ListCursor(queue, key)))
+        for number, key in enumerate((keys.main, keys.processing)):
+            yield from self._snapshots(self._pages(number, ListCursor(queue, key)))
         for name in ("delayed", "buried"):
             for page in ScheduledCursor(queue, name):
                 yield from self._snapshots(unlisted(self._fresh(page, takes=True)))
@@ -81,9 +81,11 @@ class Export:
             done.update(fresh)
         return fresh
 
-    def _pages(self, letter: str, cursor: ListCursor) -> Iterator[Located]:
+    def _pages(self, number: int, cursor: ListCursor) -> Iterator[Located]:
         for page in cursor:
-            places = {entry: f"{letter}{at}" for at, entry in enumerate(page, cursor.offset)}
+            # Counted from the right end: see `lua/lib/locate.lua`.
+            at = enumerate(page, cursor.offset)
+            places = {entry: str(4 * place + 2 + number) for place, entry in at}
             for batch in in_batches(self._fresh(page, takes=True), items_max=BATCH_PLACES):
                 yield Located(batch, "places", [places[item_id] for item_id in batch], 0)
 

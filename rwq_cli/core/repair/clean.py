@@ -220,7 +220,7 @@ def _light_look(queue: Queue, lock: CleanLock) -> Look:
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
     batches = (batch for page in lock.kept(processing) for batch in in_batches(page))
     known = {"in_main": 0, "in_processing": 1, "digests_too": True}
-    for batch, (codes, digests) in queue.read_each("states", batches, **known):
+    for batch, (codes, digests, *_) in queue.read_each("states", batches, **known):
         found = list(zip(batch, codes.decode("ascii"), strict=True))
         look.suspects.update((i, _BROKEN[code]) for i, code in found if code in _BROKEN)
         abandoned = (item_id for item_id, code in found if code == State.ABANDONED.code)

@@ -55,8 +55,7 @@ class Located(NamedTuple):
     # By `name` in both lists; at `places`; or in processing, for the caller has `leased` them. In a
     # long list, only the first of these is sure to be found: the others are to be tried again.
     how: str = "name"
-    # For `places`, where the entries of each ID were seen, "" for none, and the server's clock
-    # before, unix ms.
+    # For `places`, where the entries of each ID were seen, and the server's clock before, unix ms.
     places: Sequence[str] = ()
     since_ms: int = 0
     # For `name`, how many entries of both lists to scan at most; if they have more, none is found.
@@ -69,7 +68,7 @@ class Located(NamedTuple):
     def args(self) -> dict[str, Any]:
         return {
             "where": self.how,
-            "places": "".join(each + ";" for each in self.places),
+            "places": f"[{','.join(self.places)}]",
             "seen_ms": self.since_ms,
             "scan_max": self.scan_max,
         }

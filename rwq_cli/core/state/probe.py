@@ -1,6 +1,6 @@
 """Reading the facts about many IDs whose places in the lists are known; and snapshots of items."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -29,15 +29,18 @@ def probe(
     in_main: int = 0,
     in_processing: int = 0,
     digests: bool = False,
+    counts: Callable[[bytes], tuple[int, int, int]] | None = None,
 ) -> Iterator[Facts]:
     """Read the facts about IDs, in order, in batches, each at one instant; the caller knows how
-    often each is in main and in processing."""
+    often each is in main and in processing, or with `counts`, in all three lists."""
+    known = in_main, in_processing, 0
     batches = in_batches(ids, items_max=READ_ITEMS)
     for batch, reply in queue.read_each("look_up", batches, scan_max=None, digests_too=digests):
         now_ms = int(reply[0])
         for item_id, at in zip(batch, range(1, len(reply), FACT_FIELDS), strict=True):
             fields = reply[at : at + FACT_FIELDS]
-            yield parse_facts(queue.keys, item_id, fields, now_ms, in_main, in_processing)
+            in_lists = counts(item_id) if counts else known
+            yield parse_facts(queue.keys, item_id, fields, now_ms, *in_lists)
 
 
 def parse_facts(
@@ -80,10 +83,19 @@ def states(
     queue: Queue, ids: Sequence[bytes], *, in_main: int = 0, in_processing: int = 0
 ) -> list[State]:
     """Read the states of IDs, in order; like `probe`, but the server computes the states."""
+    return states_and_unsure(queue, ids, in_main=in_main, in_processing=in_processing)[0]
+
+
+def states_and_unsure(
+    queue: Queue, ids: Sequence[bytes], *, in_main: int = 0, in_processing: int = 0
+) -> tuple[list[State], list[bytes]]:
+    """The same, and those of the IDs that have an unsure schedule: see `Facts`."""
     known = {"in_main": in_main, "in_processing": in_processing, "digests_too": False}
-    batches = in_batches(ids, items_max=READ_ITEMS)
-    replies = queue.read_each("states", batches, **known)
-    return [state for _, reply in replies for state in states_from(reply)]
+    found, unsure = list[State](), list[bytes]()
+    for _, reply in queue.read_each("states", in_batches(ids, items_max=READ_ITEMS), **known):
+        found += states_from(reply)
+        unsure += reply[2:]
+    return found, unsure
 
 
 def states_from(reply: Sequence[bytes]) -> list[State]:

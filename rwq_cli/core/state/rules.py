@@ -105,6 +105,13 @@ class Facts(NamedTuple):
         return score is not None and kind == guard_kind(self.old_lease)
 
     @property
+    def has_unsure_schedule(self) -> bool:
+        """Whether its entry in a sorted set does not tell its state: it is in both, or lacks a
+        guard."""
+        is_in_both = self.due_ms is not None and self.buried_ms is not None
+        return is_in_both or (self.has_schedule_entry and not self.is_guarded)
+
+    @property
     def is_unguarded(self) -> bool:
         """Whether it is delayed or buried without a guard under one name, so that a cleaner that
         knows only that name could return it."""

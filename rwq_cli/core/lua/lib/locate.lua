@@ -3,8 +3,9 @@
 -- include: facts
 -- arg where  'name': in the whole of both lists; 'places': where the caller saw them; 'leased': in processing, because
 --   the caller has leased them
--- arg places  for 'places', for each ID and followed by ';', its places, separated by ',': 'm' for main or 'p' for
---   processing, and the index from the left end; or 'M' or 'P', and how many entries are between it and the right end
+-- arg places  for 'places', JSON: for each ID its place, or a list of none or of several. A place is four times the index
+--   from the left end, or the number of entries between it and the right end: plus 0 for an index of main, 1 of
+--   processing; 2 for such a number of main, 3 of processing
 -- arg seen_ms:number  for 'places', unix ms before the caller looked
 -- arg scan_max:number  for 'name', how many entries to scan at most
 
@@ -53,23 +54,40 @@ local function locate_leased(ids, facts)
   end
 end
 
--- By list, the indexes where the caller saw entries, sorted, each with its ID; and by list and ID, how many.
+-- By list, the indexes where the caller saw entries, ascending; by list and index, the ID that it saw there; and by list
+-- and ID, how many.
 local function read_places(ids)
-  local seen, counts, i = { [main] = {}, [processing] = {} }, { [main] = {}, [processing] = {} }, 0
-  local lists = { m = main, p = processing, M = main, P = processing }
-  local lengths = { M = redis.call('LLEN', main), P = redis.call('LLEN', processing) }
-  for each in string.gmatch(places, '([^;]*);') do
-    i = i + 1
-    for letter, digits in string.gmatch(each, '(%a)(%d+)') do
-      local list, length = lists[letter], lengths[letter]
-      table.insert(seen[list], { length and length - 1 - digits or tonumber(digits), ids[i] })
-      counts[list][ids[i]] = (counts[list][ids[i]] or 0) + 1
+  local seen, seen_at, counts = {}, {}, {}
+  for list in pairs(entries_at) do
+    seen[list], seen_at[list], counts[list] = {}, {}, {}
+  end
+  local lists = { [0] = main, processing, main, processing }
+  local last = { [2] = redis.call('LLEN', main) - 1, [3] = redis.call('LLEN', processing) - 1 }
+  local is_sorted = true
+  local function note(id, place)
+    local kind = place % 4
+    local list, at = lists[kind], (place - kind) / 4
+    at = last[kind] and last[kind] - at or at
+    local indexes = seen[list]
+    is_sorted = is_sorted and at > (indexes[#indexes] or -1)
+    indexes[#indexes + 1], seen_at[list][at] = at, id
+    counts[list][id] = (counts[list][id] or 0) + 1
+  end
+  local each = cjson.decode(places)
+  -- They come next to be leased first.
+  for i = #ids, 1, -1 do
+    if type(each[i]) == 'number' then
+      note(ids[i], each[i])
+    else
+      for _, place in ipairs(each[i]) do
+        note(ids[i], place)
+      end
     end
   end
-  for _, entries in pairs(seen) do
-    table.sort(entries, function(a, b) return a[1] < b[1] end)
+  for _, indexes in pairs(is_sorted and {} or seen) do
+    table.sort(indexes)
   end
-  return seen, counts
+  return seen, seen_at, counts
 end
 
 -- Of the entries that are recent, or near those that were seen, those of the IDs by index, and how many each ID has.
@@ -88,10 +106,10 @@ local function entries_near(list, seen, drift, facts)
   end
   read(0, RECENT_ENTRIES - 1)
   local first
-  for i, place in ipairs(seen) do
-    local at, next_place = place[1] + drift, seen[i + 1]
+  for i = 1, #seen do
+    local at, next_at = seen[i] + drift, seen[i + 1]
     first = first or at
-    if not next_place or next_place[1] + drift > at + GAP_ENTRIES then
+    if not next_at or next_at + drift > at + GAP_ENTRIES then
       read(first - GAP_ENTRIES / 2, at + GAP_ENTRIES / 2)
       first = nil
     end
@@ -101,9 +119,9 @@ end
 
 -- How far the entries of a list have moved since the caller saw them, as the first tells that is not where it was;
 -- nil if it left the list.
-local function drift_of(list, seen, counts, facts)
-  for _, place in ipairs(seen) do
-    local at, id = place[1], place[2]
+local function drift_of(list, seen, seen_at, counts, facts)
+  for _, at in ipairs(seen) do
+    local id = seen_at[at]
     if not counts[id] and facts[id].data == 'string' then
       local now = redis.call('LPOS', list, id)
       return now and now - at
@@ -112,13 +130,13 @@ local function drift_of(list, seen, counts, facts)
 end
 
 local function locate_at_places(ids, facts)
-  local seen_at, seen = read_places(ids)
+  local indexes, seen_at, seen = read_places(ids)
   local counts = {}
-  for list, places_seen in pairs(seen_at) do
-    entries_at[list], counts[list] = entries_near(list, places_seen, 0, facts)
-    local drift = drift_of(list, places_seen, counts[list], facts)
+  for list, seen_here in pairs(indexes) do
+    entries_at[list], counts[list] = entries_near(list, seen_here, 0, facts)
+    local drift = drift_of(list, seen_here, seen_at[list], counts[list], facts)
     if drift then
-      entries_at[list], counts[list] = entries_near(list, places_seen, drift, facts)
+      entries_at[list], counts[list] = entries_near(list, seen_here, drift, facts)
     end
   end
   for _, id in ipairs(ids) do
@@ -153,22 +171,22 @@ local function remove_entries(ids, kept)
   end
   for list, entries in pairs(entries_at) do
     local indexes, last, length = {}, kept and last_entries(list), redis.call('LLEN', list)
+    local first = length
     for at, id in pairs(entries) do
       if is_removed[id] and not (kept and kept[id] == list and last[id] == at) then
-        indexes[#indexes + 1] = at
+        indexes[#indexes + 1], first = at, math.min(first, at)
       end
     end
     local count = #indexes
-    table.sort(indexes)
-    if indexes[1] == length - count then
+    if count > 0 and first == length - count then
       redis.call('RPOP', list, count)
     elseif count > 0 then
+      table.sort(indexes)
       for _, at in ipairs(indexes) do
         redis.call('LSET', list, at, REMOVED)
       end
-      local from_left = indexes[count] < length - 1 - indexes[1]
+      local from_left = indexes[count] < length - 1 - first
       redis.call('LREM', list, from_left and count or -count, REMOVED)
     end
   end
 end
-

@@ -17,8 +17,10 @@ local done = (to == 'main' or to == 'front') and 'released' or to
 
 local function status_of(id, found, now_ms)
   local refusal, other = refusal_of(id, found, now_ms), other_session_of(found, own_holder)
-  -- For `outcome_reply`.
-  found.other_session = other or nil
+  if other then
+    -- For `outcome_reply`.
+    found.other_session = other
+  end
   return refusal
     or own_only and (other or session_of(found) ~= own_holder) and 'not-owner'
     or to == 'main' and found.main > 0 and 'already-waiting'
@@ -33,12 +35,13 @@ return act(ids_in(words), status_of, function(groups, facts, now_ms)
   local moved, already_buried, scores = groups[done], groups['already-buried'], {}
   -- The leases first, because a server that is out of memory refuses them.
   settle(lease_keys(done == 'released' and moved or {}), 'released')
+  local guard = GUARDS.buried .. reason
   for i, id in ipairs(done ~= 'released' and moved or {}) do
     local at_ms = now_ms + (delay_ms or 0) + i / 1000
     if to == 'delayed' then
       set_lease(id, delayed_guard(at_ms, now_ms))
     else
-      set_lease(id, GUARDS.buried .. reason)
+      set_lease(id, guard)
     end
     scores[2 * i - 1], scores[2 * i] = as_ms(at_ms), id
   end

@@ -4,8 +4,9 @@
 -- arg in_processing:number
 -- arg digests_too:flag  return the digests of abandoned items
 -- rest ids
--- Returns a string with a code for each ID in order, and a string with the digest of each abandoned item in order.
-local codes, digests, code_of, now_ms = {}, {}, state_codes(), clock_ms()
+-- Returns a string with a code for each ID in order; a string with the digest of each abandoned item in order; and those
+-- IDs whose schedule is unsure: see `Facts.has_unsure_schedule`.
+local codes, digests, unsure, code_of, now_ms = {}, {}, {}, state_codes(), clock_ms()
 local leases, due, burials = lease_values(ids), scores_of(delayed, ids), scores_of(buried, ids)
 -- One table for all IDs: half of the time would go into a table for each.
 local facts = { main = in_main, processing = in_processing }
@@ -18,8 +19,10 @@ for i, id in ipairs(ids) do
     facts.data = redis.call('TYPE', item_prefix .. id).ok
   end
   facts.due_ms, facts.buried_ms = tonumber(due[i] or nil), tonumber(burials[i] or nil)
+  local is_in_one = (facts.due_ms == nil) ~= (facts.buried_ms == nil)
+  unsure[#unsure + 1] = (facts.due_ms or facts.buried_ms) and not (is_in_one and is_guarded(facts)) and id or nil
   local state = state_of(facts, now_ms)
   codes[i] = code_of[state]
   digests[#digests + 1] = state == 'abandoned' and digest or nil
 end
-return { table.concat(codes), table.concat(digests) }
+return { table.concat(codes), table.concat(digests), unpack(unsure) }
