@@ -189,8 +189,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "one-lease-name",
         "We set the lease under the later name only: a cleaner of 0.1 takes the item away.",
         f"{_LIB}/facts.lua",
-        "for _, key in ipairs({ lease_prefix .. id, old_lease_prefix .. id }) do",
-        "for _, key in ipairs({ lease_prefix .. id }) do",
+        "local LEASE_PREFIXES = { lease_prefix, old_lease_prefix }",
+        "local LEASE_PREFIXES = { lease_prefix }",
     ),
     Fault(
         "lease-without-end",
@@ -248,8 +248,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "reason-is-lost",
         "Nobody is told why an item was buried.",
         f"{_OPS}/put.lua",
-        "set_lease(id, GUARDS.buried .. reason)",
-        "set_lease(id, GUARDS.buried)",
+        "local guard, guards = GUARDS.buried .. reason, {}",
+        "local guard, guards = GUARDS.buried, {}",
     ),
     # Q:returns.
     Fault(

@@ -70,13 +70,14 @@ local function has_data(id)
 end
 
 -- Without a time, for ever.
+local LEASE_PREFIXES = { lease_prefix, old_lease_prefix }
 local function set_lease(id, holder, lease_ms)
-  if lease_ms then
-    redis.call('SET', lease_prefix .. id, holder, 'PX', lease_ms)
-    redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)
-  else
-    redis.call('SET', lease_prefix .. id, holder)
-    redis.call('SET', old_lease_prefix .. id, holder)
+  for _, prefix in ipairs(LEASE_PREFIXES) do
+    if lease_ms then
+      redis.call('SET', prefix .. id, holder, 'PX', lease_ms)
+    else
+      redis.call('SET', prefix .. id, holder)
+    end
   end
 end
 
