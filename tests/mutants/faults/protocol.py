@@ -189,8 +189,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "one-lease-name",
         "We set the lease under the later name only: a cleaner of 0.1 takes the item away.",
         f"{_LIB}/facts.lua",
-        "local LEASE_PREFIXES = { lease_prefix, old_lease_prefix }",
-        "local LEASE_PREFIXES = { lease_prefix }",
+        "for _, prefix in ipairs({ lease_prefix, old_lease_prefix }) do",
+        "for _, prefix in ipairs({ lease_prefix }) do",
     ),
     Fault(
         "lease-without-end",

@@ -70,9 +70,8 @@ local function has_data(id)
 end
 
 -- Without a time, for ever.
-local LEASE_PREFIXES = { lease_prefix, old_lease_prefix }
 local function set_lease(id, holder, lease_ms)
-  for _, prefix in ipairs(LEASE_PREFIXES) do
+  for _, prefix in ipairs({ lease_prefix, old_lease_prefix }) do
     if lease_ms then
       redis.call('SET', prefix .. id, holder, 'PX', lease_ms)
     else
