@@ -5,21 +5,22 @@ ended. Any other may end it meanwhile.
 """
 
 import os
-import select
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
 from threading import RLock, Thread
 
+from rwq_cli.core.work.held import taken_from
 from rwq_cli.core.work.job import Done, Failure, GiveUp, Job, JobEnd, PutBack
 from rwq_cli.output.escape import escaped
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.notes import Notes
 from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted
-from rwq_cli.work.running import Limits, Outputs, Passage, Run, Stream
+from rwq_cli.work.running import Limits, Outputs, Passage, Run, Stream, read_from
 
 # The exit codes of a command that mean something.
 PUT_BACK, GIVE_UP, NOT_RUN = 75, 100, (126, 127)
@@ -28,6 +29,8 @@ PUT_BACK, GIVE_UP, NOT_RUN = 75, 100, (126, 127)
 _REST_S, _ROOM_S = 1.0, 5.0
 # A command that has run for less may have been hit by a signal as it started.
 _START_S = 1.0
+# For how long a process may be started, and hold the pipes of others open.
+_LEFT_S = 0.05
 # With more of their output that nobody has read, no command is started.
 _UNREAD_MAX_BYTES = 1 << 20
 
@@ -58,6 +61,8 @@ class Commands:
         give = self.passage.give
         stdout = None if outputs.stdout is None else partial(give, outputs.stdout)
         self._outputs = Outputs(stdout, partial(give, outputs.stderr))
+        # What may be left open by a process that was being started, until then, and what is.
+        self._left: deque[tuple[float, Sequence[Stream]]] = deque()
         self._is_ended = self._is_killed = False
         # Since when the machine has had no room for a process.
         self._no_room_s: float | None = None
@@ -153,8 +158,11 @@ class Commands:
         elif self._is_ended:
             run.end()
         self._follow(run)
-        if left := run.reap():
-            Thread(target=self._read_on, args=(left,), name="rwq-left", daemon=True).start()
+        # A process that is being started holds the pipes of all others open for a moment.
+        is_sure = None not in list(self._runs.values())
+        if left := run.reap(waits=is_sure):
+            self._left.append((-inf if is_sure else time.monotonic() + _LEFT_S, left))
+        self.pass_left()
         return self._judge(run)
 
     def _not_started(self, jobs: Sequence[Job], error: Exception) -> JobEnd:
@@ -176,16 +184,21 @@ class Commands:
                 cure = f"kill -CONT {run.pid} lets it go on"
                 self._notes.line(f"{escaped(run.jobs[0].item_id)}: {text}; {cure}")
 
+    def pass_left(self) -> None:
+        """Pass on what is still printed by what commands have left running."""
+        for until_s, streams in taken_from(self._left):
+            if not self.passage.is_stalled:
+                streams = read_from(streams, 0)
+            if streams and time.monotonic() < until_s:
+                self._left.append((until_s, streams))
+            elif streams:
+                Thread(target=self._read_on, args=(streams,), name="rwq-left", daemon=True).start()
+
     def _read_on(self, streams: Sequence[Stream]) -> None:
-        """Pass on what is still printed by what a command has left running."""
         try:
-            while by_fd := {stream.fd: stream for stream in streams if not stream.has_ended}:
-                poller = select.poll()
-                for fd in by_fd:
-                    poller.register(fd, select.POLLIN)
-                for fd, _ in poller.poll():
-                    self.passage.wait_for_reader()
-                    by_fd[fd].read()
+            while streams:
+                self.passage.wait_for_reader()
+                streams = read_from(streams)
         except BaseException as error:
             self._fail(error)
 

@@ -66,11 +66,11 @@ class Invocations:
         self.mark = b"%b=%b." % (_MARK, os.urandom(8).hex().encode())
         self._numbers = count(1)
         made = {**self.inherited, b"RWQ_LEASE_SECONDS": b"%g" % self.lease_s}
-        self._common = [
+        self._inherited = tuple(
             b"%b=%b" % (name, value)
             for name, value in made.items()
             if value is not None and name not in _OWN
-        ]
+        )
 
     @property
     def planned_file(self) -> bytes:
@@ -82,14 +82,15 @@ class Invocations:
         stdin = first.data if self.input is Input.STDIN else None
         if self.task_dir is not None:
             words = _read_task(self.task_dir, first.data)
-            return Invocation(words[0], words, variables, stdin)
+            return Invocation(words[0], words, variables, self._inherited, stdin)
         assert self.program is not None
         if self.is_batch:
             stdin = b"".join(map(_line, jobs))
         made = None
         if self.input is Input.FILE and file is None:
             file = made = self._write_file(first.data)
-        return Invocation(self.program, self._arguments(first, file), variables, stdin, made)
+        words = self._arguments(first, file)
+        return Invocation(self.program, words, variables, self._inherited, stdin, made)
 
     def _write_file(self, data: bytes) -> bytes:
         path = ""
@@ -123,7 +124,6 @@ class Invocations:
         """The environment for an item, or for the batch that it begins, which names no item."""
         made = [
             b"%b%d" % (self.mark, next(self._numbers)),
-            *self._common,
             b"RWQ_QUEUE=" + job.queue,
             b"RWQ_SESSION=" + job.holder.removeprefix(self.holder_prefix),
             b"RWQ_SLOT=%d" % job.slot,

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
-from rwq_cli.streams import write_all
 
 # Python ignores them; a command must not.
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -40,13 +39,14 @@ class BadArguments(Exception):
 class Invocation(NamedTuple):
     """What to run: the path of the program, its words with its own name, and what it reads.
 
-    The first of the `variables`, each `NAME=VALUE`, is its mark, which no other command has; `file`
-    is to be removed when it has ended.
+    The first of the `variables`, each `NAME=VALUE`, is its mark, which no other command has; those
+    that are `inherited` are the same for all. `file` is to be removed when it has ended.
     """
 
     program: bytes
     arguments: list[bytes]
     variables: list[bytes]
+    inherited: tuple[bytes, ...]
     stdin: bytes | None
     file: bytes | None = None
 
@@ -110,8 +110,10 @@ def _stdin(data: bytes | None) -> int:
     else:
         with TemporaryFile() as file:
             fd = os.dup(file.fileno())
-    write_all(fd, data)
-    os.lseek(fd, 0, os.SEEK_SET)
+    # Where it is read from stays at the beginning.
+    at = 0
+    while at < len(data):
+        at += os.pwrite(fd, data[at:], at)
     return fd
 
 
@@ -136,20 +138,28 @@ def _spawner() -> Callable[[Invocation, Sequence[int]], int]:
     libc.sigemptyset(mask)
     libc.posix_spawnattr_setsigmask(attributes, mask)
     libc.sigemptyset(defaults)
-    for number in _DEFAULT_SIGNALS:
-        libc.sigaddset(defaults, int(number))
+    # For each of the others, the new process would ask what it does.
+    for number in signal.valid_signals():
+        if number in _DEFAULT_SIGNALS or signal.getsignal(number) is not signal.SIG_IGN:
+            libc.sigaddset(defaults, int(number))
     libc.posix_spawnattr_setsigdefault(attributes, defaults)
     # POSIX_SPAWN_SETSIGDEF, _SETSIGMASK and _SETSID.
     libc.posix_spawnattr_setflags(attributes, ctypes.c_short(0x04 | 0x08 | 0x80))
 
-    def words(given: list[bytes]) -> Any:
+    def words(given: Sequence[bytes], more: int = 0) -> Any:
         if b"\0" in b"".join(given):
             raise ValueError("embedded null byte")
-        return (ctypes.c_char_p * (len(given) + 1))(*given, None)
+        return (ctypes.c_char_p * (len(given) + 1 + more))(*given)
+
+    # Of that many, making the array anew each time would take as long as all else here.
+    same = cache(words)
+    size = ctypes.sizeof(ctypes.c_char_p)
 
     def spawn(invocation: Invocation, descriptors: Sequence[int]) -> int:
         program, argv = invocation.program, words(invocation.arguments)
-        env = words(invocation.variables)
+        own, inherited = invocation.variables, same(invocation.inherited)
+        env = words(own, len(inherited))
+        ctypes.memmove(ctypes.byref(env, len(own) * size), inherited, len(inherited) * size)
         pid, actions = ctypes.c_int(), ctypes.create_string_buffer(512)
         quick.posix_spawn_file_actions_init(actions)
         try:
@@ -169,7 +179,7 @@ def _spawn(invocation: Invocation, descriptors: Sequence[int]) -> int:
     return os.posix_spawn(
         invocation.program,
         invocation.arguments,
-        dict(entry.split(b"=", 1) for entry in invocation.variables),
+        dict(e.split(b"=", 1) for e in (*invocation.variables, *invocation.inherited)),
         file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(descriptors)],
         setsid=True,
         setsigmask=(),

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
-from select import POLLIN, poll
+from select import POLLHUP, POLLIN, poll
 from threading import Condition, Lock
 from typing import NamedTuple
 
@@ -63,8 +63,9 @@ class Stream:
         self.kept, self._rest = bytearray(), b""
         self.is_cut = self.has_ended = False
 
-    def read(self) -> None:
-        data = os.read(self.fd, _READ_BYTES)
+    def read(self, events: int = POLLIN) -> None:
+        """Read what there is: nothing, if its end is all that there is."""
+        data = os.read(self.fd, _READ_BYTES) if events & ~POLLHUP else b""
         if not data:
             self.has_ended = True
             os.close(self.fd)
@@ -94,6 +95,16 @@ class Stream:
         while kept[:1] and kept[0] & 0xC0 == 0x80:
             del kept[0]
         return bytes(kept)
+
+
+def read_from(streams: Sequence[Stream], wait_ms: float | None = None) -> Sequence[Stream]:
+    """Read what there is, or wait for some; returns the streams that have not ended."""
+    by_fd, poller = {stream.fd: stream for stream in streams}, poll()
+    for fd in by_fd:
+        poller.register(fd, POLLIN)
+    for fd, events in poller.poll(wait_ms):
+        by_fd[fd].read(events)
+    return [stream for stream in streams if not stream.has_ended]
 
 
 class Passage:
@@ -199,17 +210,17 @@ class Run:
 
     def _read(self, wait_s: float) -> bool:
         """Read what there is; returns whether there was anything."""
-        events = self._poller.poll(wait_s * 1000)
-        for fd, _ in events:
+        found = self._poller.poll(wait_s * 1000)
+        for fd, events in found:
             stream = self._streams.get(fd)
             if stream is None:
                 self._has_exited = True
             else:
-                stream.read()
+                stream.read(events)
             if stream is None or stream.has_ended:
                 self._poller.unregister(fd)
                 self._streams.pop(fd, None)
-        return bool(events)
+        return bool(found)
 
     def _hold(self, is_held: bool) -> None:
         self._is_held = is_held
@@ -228,15 +239,16 @@ class Run:
             self._is_stopped = os.waitid(os.P_PID, self.pid, flags) is not None
         return self._is_stopped
 
-    def reap(self) -> Sequence[Stream]:
-        """Read what is left; returns what the processes that it has left may go on writing to."""
+    def reap(self, *, waits: bool) -> Sequence[Stream]:
+        """Read what is left; returns what the processes that it has left may go on writing to. If
+        it `waits` for a moment, hardly anything else holds that open."""
         self._wait_for(0)
         self.run_s = time.monotonic() - self._began_s
         for fd in self._writers if self._pidfd is None else (*self._writers, self._pidfd):
             os.close(fd)
         self._hold(False)
         for _ in range(_DRAIN_READS):
-            if not (self._streams and self._read(_DRAIN_S)):
+            if not (self._streams and self._read(_DRAIN_S if waits else 0)):
                 break
         # rwq may say something next, on a line of its own.
         self.stderr.flush(b"\n")

@@ -139,6 +139,7 @@ class Worker:
             is_over = self._waits_in_vain() if loop.is_alive() else is_read
             notes.news.clear()
             notes.write()
+            self._commands.pass_left()
             if self._is_continued:
                 self._resume()
             if events := taken_from(self._events):

@@ -66,6 +66,7 @@ class Endpoint:
     def close(self) -> None:
         """Close all idle links; the next command opens one, resolved and authenticated anew."""
         self.shared.scripts.clear()
+        self.shared.give_back()
         self._client.connection_pool.disconnect(inuse_connections=False)
 
     def note_once(self, line: str, kind: str = "") -> None:
@@ -90,7 +91,7 @@ class Endpoint:
         limits.connect_s = self.connect_timeout_s
         pool = self.client().connection_pool
         try:
-            link = Link(pool, self.name, self.reply_timeout_s, self.shared)
+            link = self.shared.take(pool, self.name, self.reply_timeout_s)
         except (*FAILURES, ValueError) as error:
             raise self._failure(error) from error
         self.shared.was_found = True
@@ -144,7 +145,7 @@ class Endpoint:
                 if not patience.may_repeat(error, writes=write):
                     raise
                 continue
-            self.shared.has_written |= any(
+            self.shared.has_written = self.shared.has_written or any(
                 writes(requests[at]) and not isinstance(replies[at], Exception) for at in left
             )
             left = [at for at in left if self.did_not_run(replies[at])]

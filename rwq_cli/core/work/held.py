@@ -63,7 +63,7 @@ def taken_from(queue: deque[_T]) -> list[_T]:
     """All that is in a queue by now; other threads may append to it, and take from it."""
     taken: list[_T] = []
     with suppress(IndexError):
-        while True:
+        while queue:
             taken.append(queue.popleft())
     return taken
 

@@ -85,7 +85,8 @@ class WorkSession:
             self._put_back_doubtful()
             self._send(self.held.unsettled, request)
             # Of what was leased, the attempts may have been used up.
-            self._send(self.held.unsettled)
+            if left := self.held.unsettled:
+                self._send(left)
         except ServerError as failure:
             error = failure
             self._note_answer(failure)
