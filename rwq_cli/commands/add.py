@@ -14,7 +14,14 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.items.add import Due, NewItems, add_batches, add_spread
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader, with_id
+from rwq_cli.input.records import (
+    IdRule,
+    InputFormat,
+    RecordReader,
+    parse_id_rule,
+    random_id,
+    with_id,
+)
 from rwq_cli.input.values import parse_time
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
@@ -59,7 +66,7 @@ def add(
         option(
             "--id-from RULE",
             "uuid, the default; from the data: sha256, line, field:NAME.",
-            IdRule.parse,
+            parse_id_rule,
         ),
     ] = None,
     unique: Annotated[bool, option("--unique", "Skip the check for duplicates.")] = False,
@@ -117,7 +124,7 @@ def add(
     reader = RecordReader(
         settings.environment,
         input_format,
-        id_from or RANDOM_IDS,
+        id_from or random_id,
         strict=strict,
         report=bad_record_reporter(settings, "not added"),
         due=due,

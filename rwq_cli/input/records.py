@@ -7,7 +7,7 @@ from enum import StrEnum
 from hashlib import sha256
 from itertools import chain
 from stat import S_ISFIFO
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -23,6 +23,7 @@ class InputFormat(StrEnum):
     RAW = "raw"
 
 
+IdRule = Callable[[bytes], bytes]
 _JSONL = InputFormat.JSONL
 _IDS_AT_ONCE = 1024
 # Records are parsed together up to this size, which exceeds that of a chunk of the stream.
@@ -41,35 +42,30 @@ def random_ids(count: int) -> list[bytes]:
     return [digits[start : start + 32] for start in range(0, len(digits), 32)]
 
 
-class IdRule(NamedTuple):
-    """How to make an ID for an item that has none: `uuid`, `sha256`, `line`, or `field` NAME."""
+_random_ids = chain.from_iterable(iter(lambda: random_ids(_IDS_AT_ONCE), None))
 
-    kind: str
-    name: str = ""
 
-    @classmethod
-    def parse(cls, text: str) -> "IdRule":
-        kind, colon, name = text.partition(":")
-        if (kind in ("uuid", "sha256", "line") and not colon) or (kind == "field" and name):
-            return cls(kind, name)
+def random_id(_data: bytes) -> bytes:
+    return next(_random_ids)
+
+
+def parse_id_rule(text: str) -> IdRule:
+    """What makes the ID of an item from its data: `uuid`, `sha256`, `line`, or `field:NAME`."""
+    kind, _, name = text.partition(":")
+    if kind == "field" and name:
+        from rwq_cli.input.json_lines import field_of
+
+        return lambda data: field_of(data, name)
+    rules: dict[str, IdRule] = {
+        "uuid": random_id,
+        "sha256": lambda data: sha256(data).hexdigest().encode("ascii"),
+        "line": bytes,
+    }
+    if text not in rules:
         raise InvalidArgument(
             f"--id-from cannot be {text!r}", "it must be uuid, sha256, line or field:NAME"
         )
-
-    def maker(self) -> Callable[[bytes], bytes]:
-        if self.kind == "uuid":
-            ids = chain.from_iterable(iter(lambda: random_ids(_IDS_AT_ONCE), None))
-            return lambda _data: next(ids)
-        if self.kind == "sha256":
-            return lambda data: sha256(data).hexdigest().encode("ascii")
-        if self.kind == "line":
-            return bytes
-        from rwq_cli.input.json_lines import field_of
-
-        return lambda data: field_of(data, self.name)
-
-
-RANDOM_IDS = IdRule("uuid")
+    return rules[text]
 
 
 def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[NewItems | Flush]:
@@ -90,7 +86,7 @@ class RecordReader:
 
     environment: Environment
     input_format: InputFormat
-    id_rule: IdRule
+    make_id: IdRule
     _: KW_ONLY
     strict: bool
     # Takes each record that is skipped: its source, its number from 1, and the reason.
@@ -142,7 +138,7 @@ class RecordReader:
     def _batches(
         self, where: str, groups: Iterable[list[bytes] | Flush], *, keep_empty: bool
     ) -> Iterator[NewItems | Flush]:
-        is_json, make_id = self.input_format is _JSONL, self.id_rule.maker()
+        is_json, make_id = self.input_format is _JSONL, self.make_id
         if is_json:
             # Its parser takes as long to import as a short command takes to run.
             from rwq_cli.input.json_lines import parse_record, payloads
@@ -156,7 +152,7 @@ class RecordReader:
                 records = group[start : start + ADD_ITEMS]
                 # Those that consist of data only need not be taken one by one.
                 all_data: list[bytes] | None = None
-                if self.id_rule == RANDOM_IDS and sum(map(len, records)) <= _AT_ONCE_BYTES:
+                if make_id is random_id and sum(map(len, records)) <= _AT_ONCE_BYTES:
                     all_data = payloads(records) if is_json else records
                 if all_data is not None and (is_json or b"" not in records):
                     yield from batch.take()

@@ -47,10 +47,6 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     **dict.fromkeys(("=", "==", "!="), operator.eq),
 }
-# Integers of up to this many digits are compared as such, which takes a fraction of the time.
-_DIGITS = 18
-
-Number = int | Decimal
 # True if a value passes: its JSON text, or None if there is none.
 Test = Callable[[bytes | None], bool]
 
@@ -117,7 +113,7 @@ def _matches(regex: "re.Pattern[str]") -> Test:
 
 
 def _compares(
-    compare: Callable[[Any, Any], bool], value: str, number: Number | None, word: bytes | None
+    compare: Callable[[Any, Any], bool], value: str, number: Decimal | None, word: bytes | None
 ) -> Test:
     """Compare a string with any value, a number with a number, and with `word` what it equals."""
 
@@ -132,14 +128,9 @@ def _compares(
     return test
 
 
-def _number(text: str) -> Number | None:
+def _number(text: str) -> Decimal | None:
     """A number with every digit; None for other text, or for such an exponent."""
-    if text.isascii() and text.isdigit() and len(text) <= _DIGITS:
-        return int(text)
     try:
-        number = Decimal(text) if _NUMBER.fullmatch(text) else None
+        return Decimal(text) if _NUMBER.fullmatch(text) else None
     except ArithmeticError:
         return None
-    if number is None or number.adjusted() >= _DIGITS or number != int(number):
-        return number
-    return int(number)

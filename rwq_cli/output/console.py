@@ -88,23 +88,15 @@ def styled(text: str, style: str) -> str:
     return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
 
 
-def width(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)
-
-
 def cut(text: str, room: int, *, middle: bool = False) -> str:
     """A text that takes at most `room` cells: `…` replaces its end, or its middle."""
-    excess = width(text) - room
+    excess = cell_len(text) - room
     if excess <= 0:
         return text
     head = (room - 1) // 2 if middle else room - 1
-    tail = room - 1 - head
-    skipped = room + excess - tail
-    if text.isascii():
-        return f"{text[:head]}…{text[skipped:]}"
     # Half of a wide character becomes a space.
-    before = split_text(text, head)[0].rstrip()
-    return f"{before}…{split_text(text, skipped)[1].lstrip() if tail else ''}"
+    before, after = split_text(text, head)[0], split_text(text, head + excess + 1)[1]
+    return f"{before.rstrip()}…{after.lstrip()}"
 
 
 class LiveFrames:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 # Control and format characters (direction overrides, zero-width characters), surrogates, private
 # use, unassigned, and the two separators that end a line.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class JsonText(str):
@@ -38,11 +37,6 @@ def with_escapes(text: str, escape: Callable[[str], str]) -> str:
 
 
 def _escape(character: str) -> str:
-    if character in _SHORT:
-        return _SHORT[character]
     code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:
-        code -= 0xDC00
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    byte = chr(code - 0xDC00) if 0xDC80 <= code <= 0xDCFF else character
+    return byte.encode("unicode_escape").decode()

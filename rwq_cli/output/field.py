@@ -215,8 +215,7 @@ class Fields(Generic[T]):
         flat = {}
         for column in self.columns():
             value, name = column.get(record), column.flat_name
-            shown = escaped(value) if isinstance(value, bytes) else _joined(value)
-            values = bytes_fields(name, value) if column.is_bytes else {name: shown}
+            values = bytes_fields(name, value) if column.is_bytes else {name: value}
             flat.update({name: values[name] for name in self._names_of(column)})
         return flat
 
@@ -318,10 +317,6 @@ def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
         return {name: None, f"{name}_b64": b64encode(raw).decode("ascii")}
 
 
-def _joined(value: Any) -> Any:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else value
-
-
 def plain(value: Any) -> str:
     """A field of a line: a raw number, escaped text, or nothing for None."""
     if value is None:
@@ -330,9 +325,8 @@ def plain(value: Any) -> str:
         return escaped(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str | list | tuple):
-        return escaped_text(_joined(value))
-    return str(value)
+    text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return escaped_text(text)
 
 
 def to_json(value: Any) -> bytes:

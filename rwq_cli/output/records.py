@@ -11,7 +11,7 @@ What a command did to items goes another way: see `output.outcomes`.
 """
 
 import csv
-import io
+from codecs import getwriter
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nlargest, nsmallest
@@ -124,19 +124,16 @@ class Output:
         """Write detailed records; returns their number."""
         # `text` replaces the sections for people and `plain`. With `is_one`, JSON is an object.
         options, out = self.options, self._environment.stdout
-        is_json = options.output is OutputFormat.JSON
-        if options.by is not None or (options.fields is not None and not is_json):
-            return self.table(records, fields, ())
-        records, fields = self._arranged(records, fields, None, 0)
+        is_object = options.output is OutputFormat.JSON and is_one
         is_text = options.output.is_table or options.output is OutputFormat.PLAIN
-        is_listed = not is_text and not (is_json and is_one)
-        if is_listed:
-            self.use(fields, table=_fields_of(csv_columns, fields), unframed=is_one)
+        if options.by is not None or (options.fields is not None and not is_object):
+            return self.table(records, fields, ())
+        if not (is_text or is_object):
+            return self.table(records, fields, csv_columns, unframed=is_one)
+        records, fields = self._arranged(records, fields, None, 0)
         count = 0
         for count, record in enumerate(progress_until_first(records, options), 1):
-            if is_listed:
-                self.write(record)
-            elif not is_text:
+            if is_object:
                 line = to_json(fields.json(record))
                 if self._environment.stdout_is_terminal:
                     from rwq_cli.output.json_text import indented
@@ -148,10 +145,8 @@ class Output:
                 out.write("".join(["\n" if count > 1 else "", *lines]).encode())
             elif text is None:
                 self.sections(sections(record), is_first=count == 1)
-        if is_text and text is not None:
+        if text is not None and is_text:
             out.write(text.encode())
-        if is_listed:
-            self._end()
         out.flush()
         return count
 
@@ -191,6 +186,7 @@ class Output:
         self._columns = columns or fields.columns()
         self._table = [] if fields.is_chosen else table
         self._unframed = unframed
+        self._csv = csv.writer(getwriter("utf-8")(self._environment.stdout), lineterminator="\n")
 
     def write(self, record: Any) -> None:
         output, fields, write = self.options.output, self._fields, self._write
@@ -205,7 +201,7 @@ class Output:
         elif output is OutputFormat.CSV:
             self._write_header()
             values = [column.get(record) for column in self._table] or fields.flat(record).values()
-            self._write_csv(map(plain, values))
+            self._csv.writerow(map(plain, values))
         elif output is OutputFormat.IDS:
             item_id = fields.id and fields.id.get(record)
             self._write_id(item_id.encode() if isinstance(item_id, str) else item_id)
@@ -240,12 +236,7 @@ class Output:
         if self._fields.all and not self._has_header:
             self._has_header = True
             titles = [column.flat_name for column in self._table]
-            self._write_csv(titles or self._fields.flat_names)
-
-    def _write_csv(self, cells: Iterable[str]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerow(cells)
-        self._write(text.getvalue().encode())
+            self._csv.writerow(titles or self._fields.flat_names)
 
     def _write_id(self, item_id: bytes | None) -> None:
         if item_id is None:

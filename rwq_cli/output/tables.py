@@ -135,8 +135,11 @@ def fit(
     """The columns that fit, by index, each with its width; at least one."""
     # Columns are left out from the least important on, if that lets the ID stay whole beside enough
     # of the others. Otherwise all that may be cut share the room.
-    leaving = sorted(shown, key=lambda index: (columns[index].rank or 100, -index))
-    main = leaving.pop(leaving.index(_main(columns, shown)))
+    # What always stays is the first column with names, or what comes closest to it.
+    *leaving, main = sorted(
+        shown,
+        key=lambda index: (columns[index].rank or 100, columns[index].cut is Cut.MIDDLE, -index),
+    )
     cuttable = {index for index in shown if columns[index].cut}
     extras = [index for index in leaving if 0 < columns[index].rank <= _EXTRA_RANK]
     first = sum(index not in cuttable for index in extras)
@@ -147,16 +150,6 @@ def fit(
         if widths := _shared(needed, left, cut_columns, room, least):
             return widths
     return {main: min(needed[main], max(room, 1))}
-
-
-def _main(columns: Sequence[Field[Any]], shown: Sequence[int]) -> int:
-    """The column that always stays: the first with names, or what comes closest to it."""
-
-    def place(index: int) -> tuple[bool, int, bool]:
-        column = columns[index]
-        return column.rank > 0, -column.rank, column.cut is not Cut.MIDDLE
-
-    return min(shown, key=place)
 
 
 def _shared(

@@ -9,7 +9,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
 from rwq_cli.input import streams
-from rwq_cli.input.records import IdRule, InputFormat, RecordReader
+from rwq_cli.input.records import InputFormat, RecordReader, random_id
 from rwq_cli.input.streams import read_ids, split, whole
 
 
@@ -148,7 +148,7 @@ def records_of(*lines: bytes) -> tuple[list[tuple[bytes, bytes]], list[int]]:
     reader = RecordReader(
         environment(b"".join(line + b"\n" for line in lines)),
         InputFormat.JSONL,
-        IdRule("uuid"),
+        random_id,
         strict=False,
         report=lambda _source, number, _reason: reported.append(number),
     )

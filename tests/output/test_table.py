@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from rich.cells import cell_len
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
-from rwq_cli.output.console import cut, width
+from rwq_cli.output.console import cut
 from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.records import Output
 from rwq_cli.output.sections import COMMAND_STYLE, Section, wrapped
@@ -108,7 +109,7 @@ def test_a_cut_text_has_an_ellipsis(text: str, room: int, middle: bool, expected
 @given(TEXTS, st.integers(1, 40), st.booleans())
 def test_a_cut_text_fits(text: str, room: int, middle: bool) -> None:
     result = cut(text, room, middle=middle)
-    assert width(result) <= room
+    assert cell_len(result) <= room
     assert result == text or "…" in result
 
 
