@@ -342,16 +342,17 @@ def check(
     no_undo = unwritable_because(undo_directory(settings.environment.variables))
     if no_undo is None and access.denied and "undo" in access.denied:
         no_undo = f"this user may not run {access.denied['undo']}"
-    context, denied = settings.server.context, (access.denied or {}).items()
+    context, denied = settings.server.context, None
+    # Permissions are checked for the queue, if there is one.
+    if access.denied is not None:
+        reasons = access.denied.items()
+        denied = [{"command": verb, "reason": escaped_text(why)} for verb, why in reasons]
     found: Record = {
         **access._asdict(),
         "server": connection.name,
         "context": None if context is None else context.name,
         "queue": queue_name,
-        "denied": [{"command": verb, "reason": escaped_text(why)} for verb, why in denied],
+        "denied": denied,
         "no_undo_because": no_undo,
     }
-    if access.denied is None:
-        # Permissions are checked for the queue, if there is one.
-        found["denied"] = None
     settings.out.describe([found], CHECKED_FIELDS, checked_sections)

@@ -51,7 +51,7 @@ def _command(queue: bytes, finding: Finding, remedy: Remedy, lines: CommandLines
         return lines.of_transit(transit, queue, example)
     if not remedy.command.startswith("rwq "):
         words = remedy.command.removeprefix("redis-cli ").replace("KEY", shell_word(example))
-        return lines.of_redis_cli(words)
+        return f"{lines.redis_cli} {words}"
     verb, takes_id, _ = remedy.command.removeprefix("rwq ").partition(" ID")
     return lines.of_item(verb, queue, example) if takes_id else lines.of_queue(verb, queue)
 

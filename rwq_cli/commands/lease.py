@@ -52,10 +52,7 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
     no="nothing to lease (in time), or no --id item could be leased",
     partial="some of the --id items could not be leased",
     null=options.NULL_RECORDS,
-    plain={
-        "an item": plain_names("leased now"),
-        "of several queues": plain_names("leased now", has_queue=True),
-    },
+    plain={"an item": plain_names("leased now"), "of several queues": "the same, queue"},
 )
 def lease(
     settings: Settings,
@@ -100,28 +97,16 @@ def lease(
     queues = [open_queue(settings)] if ids else open_queues(settings)
     names = ", ".join(escaped(queue.name) for queue in queues)
     refused: list[str] = []
-    items: Iterable[Item]
+    found: Iterable[tuple[Item, bool]]
     # In a dry run, a note comes first.
     id_batches = None
-
-    def leased_by_id() -> Iterator[Item]:
-        (queue,) = queues
-        for item, is_leased in lease_ids(
-            queue, ids or (), lease_s=lease_s, data=wants_data, dry_run=dry_run
-        ):
-            if is_leased:
-                yield item
-            else:
-                lines = command_lines(settings, queue.connection)
-                refused.append(_refusal(lines, queue.name, item))
-
     if ids:
-        items = leased_by_id()
+        found = lease_ids(queues[0], ids, lease_s=lease_s, data=wants_data, dry_run=dry_run)
     else:
         wait_s = timeout_s if timeout_s is not None else inf if wait else 0.0
         limit = "" if wait_s == inf else f", {human.duration(wait_s)} at most"
         note_waiting = partial(environment.note, f"waiting for an item in {names}{limit}")
-        items = found = lease_from(
+        leased = lease_from(
             queues,
             number or 1,
             lease_s=lease_s,
@@ -131,12 +116,17 @@ def lease(
             before_waiting=None if settings.output.is_json else note_waiting,
             dry_run=dry_run,
         )
-        id_batches = None if dry_run else (batch.ids for batch in found.batches)
+        found = ((item, True) for item in leased)
+        id_batches = None if dry_run else (batch.ids for batch in leased.batches)
 
     def noted() -> Iterator[Item]:
-        for at, item in enumerate(items):
-            if dry_run and not at:
-                environment.note(f"{DRY_RUN}these would be leased now")
+        for item, is_leased in found:
+            if not is_leased:
+                lines = command_lines(settings, queues[0].connection)
+                refused.append(_refusal(lines, queues[0].name, item))
+                continue
+            if dry_run:
+                environment.note(f"{DRY_RUN}these would be leased now", once=True)
             if settings.output is OutputFormat.DATA and (line := _held(item)):
                 environment.note(line)
             yield item

@@ -15,10 +15,7 @@ from rwq_cli.views.items import ITEM_FIELDS, plain_names
     record=ITEM_FIELDS,
     reads_only=True,
     null=NULL_RECORDS,
-    plain={
-        "a lease": plain_names("leases"),
-        "of several queues": plain_names("leases", has_queue=True),
-    },
+    plain={"a lease": plain_names("leases"), "of several queues": "the same, queue"},
 )
 @filters(IN_PROCESSING)
 def leases(

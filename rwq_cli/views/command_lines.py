@@ -44,9 +44,6 @@ class CommandLines(NamedTuple):
         to = f"mv --to {shell_word(queue)}{self.to if there else ''}"
         return lines.of_item(to, transit.queue, item_id)
 
-    def of_redis_cli(self, words: str) -> str:
-        return f"{self.redis_cli} {words}"
-
 
 def redis_cli(address: str) -> str:
     parts = urlsplit(address)

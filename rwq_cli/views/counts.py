@@ -103,7 +103,7 @@ COUNT_FIELDS: Fields[Counts] = Fields(
 )
 
 
-def _rate(name: str, title: str, help: str) -> "Field[Rates]":
+def _rate(name: str, title: str, rank: int, help: str) -> "Field[Rates]":
     number = attrgetter(f"{name.partition('second')[0]}s")
 
     def value(rates: "Rates") -> float | None:
@@ -116,16 +116,18 @@ def _rate(name: str, title: str, help: str) -> "Field[Rates]":
         return human.rate(number(rates), is_least=rates.is_least)
 
     help = f"{help} (`stats`, `queues`)"
-    return Field(name, value, help, title, format=cell, right=True, may_be_unknown=True)
+    return Field(name, value, help, title, cell, right=True, rank=rank, may_be_unknown=True)
 
 
-RATE_FIELDS = (
-    _rate("in_per_second", "IN/S", "how many were added or returned"),
-    _rate("left_per_second", "LEFT/S", "how many were completed, removed or returned"),
-    _rate("empty_in_seconds", "EMPTY IN", "until nothing waits, at the current rates"),
-)
 # They are what a queue is watched for, so they are left out last.
-_RANKS = (20, 20, 3)
+RATE_FIELDS = (
+    _rate("in_per_second", "IN/S", 20, "how many were added or returned"),
+    _rate("left_per_second", "LEFT/S", 20, "how many were completed, removed or returned"),
+    _rate("empty_in_seconds", "EMPTY IN", 3, "until nothing waits, at the current rates"),
+)
+_ARE_LEAST: "Field[Rates]" = field(
+    "rates_are_least", "is_least", "whether the rates may be higher (`stats`, `queues`)"
+)
 
 
 class Tick(NamedTuple):
@@ -139,15 +141,7 @@ class Tick(NamedTuple):
 
     def rate_fields(self) -> list[Field[Counts]]:
         """The fields of a queue's rates; the last one is no column."""
-        rates = zip(RATE_FIELDS, _RANKS, strict=True)
-        return [
-            *(each.within(self.rates_of)._replace(rank=rank) for each, rank in rates),
-            Field(
-                "rates_are_least",
-                lambda counts: self.rates_of(counts).is_least,
-                "whether the rates may be higher (`stats`, `queues`)",
-            ),
-        ]
+        return [each.within(self.rates_of) for each in (*RATE_FIELDS, _ARE_LEAST)]
 
     def rates_of(self, counts: Counts) -> "Rates":
         # What is not watched need not load it.
@@ -197,7 +191,6 @@ def write_counts(
     empty: str = "",
 ) -> None:
     at, rates = ([tick.time], tick.rate_fields()) if tick else ([], [])
-    # The last one is no column.
     more = rates[:-1]
     out.table(
         counts,

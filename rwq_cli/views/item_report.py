@@ -121,7 +121,7 @@ class Shown:
         return [
             *([lines.of_transit(transit, *names)] if transit else ()),
             *(lines.of_item(verb, *names) for verb in verbs),
-            *(lines.of_redis_cli(f"TYPE {shell_word(key)}") for key in self.wrong_types),
+            *(f"{lines.redis_cli} TYPE {shell_word(key)}" for key in self.wrong_types),
         ]
 
 

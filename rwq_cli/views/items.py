@@ -167,10 +167,9 @@ def plain_order(columns: Columns) -> Columns:
     return sorted(columns, key=lambda column: order.get(column.name, 0))
 
 
-def plain_names(listing: str | None, *, has_queue: bool = False) -> str:
+def plain_names(listing: str | None) -> str:
     """The fields of a line of `-o plain`, for the help."""
-    columns = [ITEM_FIELDS["queue"]] * has_queue + [*columns_for(listing)]
-    return ", ".join(column.flat_name for column in plain_order(columns))
+    return ", ".join(column.flat_name for column in plain_order(columns_for(listing)))
 
 
 def with_returns(columns: Columns) -> Columns:

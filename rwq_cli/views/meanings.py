@@ -13,6 +13,10 @@ class StateMeaning(NamedTuple):
     holds: str
     next: str
     verbs: tuple[str, ...] = ()
+    # The remedy, see `Remedy`, where it is not what happens next, or not the first command.
+    cure: str = ""
+    command: str = ""
+    left_because: str | None = None
 
     @property
     def next_sentence(self) -> str:
@@ -37,6 +41,9 @@ STATES = {
         "data; a lease without expiry",
         "nothing, until somebody ends the lease",
         ("release --force", "touch"),
+        "Release the item, or give its lease an expiry.",
+        "rwq release --force ID",
+        "it may be intentional, to keep the item from workers",
     ),
     State.ABANDONED: StateMeaning(
         "In processing without a lease: its worker died or gave up.",
@@ -55,6 +62,9 @@ STATES = {
         "data; in no list or sorted set; a lease with a TTL",
         "it is orphaned when the lease expires",
         ("release --force", "complete"),
+        "Release it, or let its lease expire; then a deep clean returns it.",
+        "rwq release --force ID",
+        "a worker may still be working on it; the lease expires",
     ),
     State.DELAYED: StateMeaning(
         "It is delayed.",
@@ -93,6 +103,9 @@ STATES = {
         "A lease without an item: the item was deleted, but not its lease.",
         "a lease, no data",
         "the lease expires; one without expiry stays until `doctor --fix` deletes it",
+        cure="None needed: it expires.",
+        command="rwq show ID",
+        left_because="it expires",
     ),
     State.GONE: StateMeaning(
         "There is no such item: it was completed or removed, or never added.", "nothing", "nothing"
@@ -101,6 +114,9 @@ STATES = {
         "A key has the wrong type: something else writes under this name.",
         "a key of the wrong type",
         "nothing, until the key is renamed or deleted",
+        cure="Find out whose key it is, and rename or delete it.",
+        command="redis-cli TYPE KEY",
+        left_because="its owner is unknown, and deleting it could lose data",
     ),
 }
 
@@ -116,29 +132,20 @@ class Remedy(NamedTuple):
     left_because: str | None = None
 
 
-def _of(state: State, command: str, left_because: str | None = None, *, cure: str = "") -> Remedy:
-    """The remedy of a state; without a cure, what happens next is enough."""
-    meaning = STATES[state]
-    return Remedy(meaning.meaning, cure or meaning.next_sentence, command, left_because)
-
-
 _FIX = "rwq doctor --fix"
 _SETTING = "the setting is the server's, not the queue's"
 
 REMEDIES = {
-    Code.WRONG_TYPE: _of(
-        State.WRONG_TYPE,
-        "redis-cli TYPE KEY",
-        "its owner is unknown, and deleting it could lose data",
-        cure="Find out whose key it is, and rename or delete it.",
-    ),
-    Code.HELD: _of(
-        State.HELD,
-        "rwq release --force ID",
-        "it may be intentional, to keep the item from workers",
-        cure="Release the item, or give its lease an expiry.",
-    ),
-    Code.DUPLICATED: _of(State.DUPLICATED, _FIX),
+    **{
+        Code(state.value): Remedy(
+            each.meaning,
+            each.cure or each.next_sentence,
+            each.command or f"rwq {each.verbs[0]}",
+            each.left_because,
+        )
+        for state, each in STATES.items()
+        if state.value in tuple(Code)
+    },
     Code.TWO_HOLDERS: Remedy(
         "Workers of two generations hold the same item, each with its own lease key: a cleaner "
         "of one generation returned it while a worker of the other held it.",
@@ -152,14 +159,6 @@ REMEDIES = {
         "Set its maxmemory-policy to noeviction.",
         "redis-cli CONFIG SET maxmemory-policy noeviction",
         _SETTING,
-    ),
-    Code.ABANDONED: _of(State.ABANDONED, "rwq clean light"),
-    Code.ORPHANED: _of(State.ORPHANED, "rwq clean deep"),
-    Code.UNLISTED: _of(
-        State.UNLISTED,
-        "rwq release --force ID",
-        "a worker may still be working on it; the lease expires",
-        cure="Release it, or let its lease expire; then a deep clean returns it.",
     ),
     Code.DUE: Remedy(
         "Due for over a minute, and nothing has promoted it.",
@@ -180,7 +179,6 @@ REMEDIES = {
         "Restore the guard.",
         _FIX,
     ),
-    Code.GHOST: _of(State.GHOST, "rwq clean deep"),
     Code.INVALID_SCORE: Remedy(
         "The score as delayed or buried is not a time: infinite, or far too large. rwq never "
         "writes one.",
@@ -212,9 +210,6 @@ REMEDIES = {
         "Move one of them to another name.",
         "rwq queues",
         "rwq cannot know which of them should move",
-    ),
-    Code.STRAY_LEASE: _of(
-        State.STRAY_LEASE, "rwq show ID", "it expires", cure="None needed: it expires."
     ),
     Code.STALE_RETURNS: Remedy(
         "The item is gone, but its returns are still counted.", "Remove the count.", _FIX
