@@ -43,6 +43,8 @@ BATCH_BYTES = 4 * 1024 * 1024
 BATCH_WRITES = 250
 # In one call that is told where the IDs are: each takes about ten microseconds.
 BATCH_PLACES = 750
+# In one call that also sets two leases for each.
+BATCH_LEASES = BATCH_PLACES // 2
 # LREM and LPOS compare about 100 entries in a microsecond, so this is about 5 ms of one call.
 SCAN_BUDGET_ENTRIES = 500_000
 # Looking up one ID scans the whole lists; reading them in pages costs about as much as this many.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import (
     BATCH_BYTES,
+    BATCH_LEASES,
     BATCH_PLACES,
     BATCH_WRITES,
     BLOCK_IDS,
@@ -37,6 +38,7 @@ from rwq_cli.core.state.probe import End, ItemSnapshot, Skipped, read_snapshots
 SCANNED_MAX = 100_000
 # Passing over so many entries takes a script as long as anything else that it does for an ID.
 _SEEK_ENTRIES = 62_500
+_SETTING_LEASES = ("move", "push_scheduled", "put")
 # How often the lists are read for IDs that move, before each of them is looked up by name.
 _ROUNDS = 4
 
@@ -54,12 +56,13 @@ def by_script(
     expected: Expected = ANY,
     journal: "Journal | None" = None,
     *,
-    items_max: int = BATCH_PLACES,
+    items_max: int = 0,
     dry_run: bool = False,
     **saves: Any,
 ) -> Act:
     """What acts by a script, which is told whether this is the first look if it takes that. With a
     journal, the items are read and written to it first: see `saving`, also for `saves`."""
+    items_max = items_max or (BATCH_LEASES if script in _SETTING_LEASES else BATCH_PLACES)
     if journal is not None and not dry_run:
         act = by_script(queue, script, args, once_read(queue, expected), items_max=items_max)
         return saving(queue, journal, act, expected, **saves)

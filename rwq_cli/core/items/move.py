@@ -29,9 +29,6 @@ from rwq_cli.core.state.expected import ANY, Expected, Located, fingerprint
 from rwq_cli.core.state.probe import ItemSnapshot, Skipped, existing, read_snapshots
 from rwq_cli.core.state.rules import Transit
 
-# In one call: each has four keys that are set or deleted.
-_MOVE_ITEMS = BATCH_PLACES // 2
-
 
 def move(
     queue: Queue,
@@ -62,7 +59,7 @@ def move(
         finished: set[bytes] = set()
         if is_near:
             args, both = moving_args(other.name, force, *undoes), (expected, journal)
-            how: dict[str, Any] = {"items_max": _MOVE_ITEMS, "keeps_leased": not force}
+            how: dict[str, Any] = {"keeps_leased": not force}
             act = by_script(queue, "move", args, *both, dry_run=dry_run, **how)
         else:
             act = transfer = Transfer(queue, other, force, once_read(queue, expected), dry_run)

@@ -4,7 +4,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from rwq_cli.core.batches import BLOCK_IDS, Flush, acknowledged, in_batches
+from rwq_cli.core.batches import BATCH_LEASES, BLOCK_IDS, Flush, acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
@@ -117,7 +117,8 @@ def _put(
 
     def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
         # Each call puts its items in front of those of the call before it.
-        return put(reversed(list(calls)) if is_front else calls, is_first_look)
+        parts = [part for call in calls for part in call.parts(BATCH_LEASES)] if is_front else []
+        return put(parts[::-1] if is_front else calls, is_first_look)
 
     return Outcomes(run(queue, act, ids, doing, expected, in_order=is_front, grace_s=grace))
 
