@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from rwq_cli.cli.choosing import filters
 from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, WatchOption
@@ -68,7 +68,7 @@ def ls(
     """
     # A Tab needs none of it.
     from rwq_cli.cli.listing import list_items
-    from rwq_cli.core.inspect.listing import waiting_ids
+    from rwq_cli.core.inspect.listing import listed_ids
 
     such = "" if selection.is_all else "such "
     states = selection.states
@@ -88,10 +88,9 @@ def ls(
         if which is not Which.ALL:
             raise InvalidArgument("--deep needs all", "rwq ls all --deep")
         source = source._replace(deep=True)
-    # Of other structures, each entry may be stale.
-    needs_ids_only = selection.is_all and source == _SOURCES[Which.WAITING]
-
-    read_ids = partial(waiting_ids, limit=limit or None, offset=offset, tail=tail)
+    needs_ids_only = selection.by_state_and_id and sum(source) == 1 and not source.deep
+    how: dict[str, Any] = {"limit": limit or None, "offset": offset, "tail": tail}
+    read_ids = partial(listed_ids, source=source, selection=selection, **how)
     read_from = 0 if settings.reads_all else offset
 
     # IDs are mostly piped to another command, which has notes of its own.

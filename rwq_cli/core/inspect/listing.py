@@ -109,15 +109,31 @@ def _urgency(item: Item) -> float:
     return inf if item.lease.ttl_ms is None else float(item.lease.ttl_ms)
 
 
-def waiting_ids(
-    queue: Queue, *, limit: int | None = None, offset: int = 0, tail: bool = False
+def listed_ids(
+    queue: Queue,
+    source: Source,
+    selection: Selection,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
+    tail: bool = False,
 ) -> Iterator[Sequence[bytes]]:
-    """Pages of the IDs in main, in the order of `items`, of which nothing else is read."""
-    left = LONGEST_LIST if limit is None else limit
-    _begin(queue, Source(main=True), limit)
-    size = min(WALK_ENTRIES, left)
-    for page in ListCursor(queue, queue.keys.main, from_left=tail, start=offset, page_size=size):
-        yield page[:left]
+    """Pages of the IDs in one structure, in the order of `items`, selected by state and ID alone;
+    of all of main, nothing else is read."""
+    left, states = LONGEST_LIST if limit is None else limit, selection.states
+    _begin(queue, source, limit)
+    if selection.is_all and source.main:
+        size = min(WALK_ENTRIES, left)
+        cursor = ListCursor(queue, queue.keys.main, from_left=tail, start=offset, page_size=size)
+        pages, offset = iter(cursor), 0
+    else:
+        size = WALK_ENTRIES if limit is None else PAGE_SIZE
+        found = _walk(queue, source, selection.id_glob, size, tail=tail, facts_too=False)
+        pages = ([i for i, s, *_ in page if states is None or s in states] for page in found)
+    for page in pages:
+        page, offset = page[offset:], max(0, offset - len(page))
+        if page:
+            yield page[:left]
         if (left := left - len(page)) <= 0:
             return
 
@@ -241,7 +257,7 @@ def choose(
     marks: dict[bytes, bytes] = {}
     source = source_of(states)
     found: Iterable[tuple[bytes, State, Item | None]]
-    if selection == Selection(states, id_glob=selection.id_glob):
+    if selection.by_state_and_id:
         # Faster: the server computes the states.
         _begin(queue, source)
         pages = _walk(queue, source, selection.id_glob, WALK_ENTRIES, facts_too=False)

@@ -70,6 +70,11 @@ class Selection(NamedTuple):
         return self == Selection()
 
     @property
+    def by_state_and_id(self) -> bool:
+        """Whether nothing else selects, so that the server can tell by states."""
+        return self == Selection(self.states, id_glob=self.id_glob)
+
+    @property
     def needs_data(self) -> bool:
         return self.match is not None
 
