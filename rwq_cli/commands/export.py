@@ -96,8 +96,8 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
         environment.stdout.write(header_line(header))
         written = 0
         for batch in progress_until_first(batches, settings):
-            for queue, entry in batch:
-                environment.stdout.write(entry_line(entry, None if opened.is_one else queue))
+            lines = (entry_line(entry, None if opened.is_one else name) for name, entry in batch)
+            environment.stdout.write(b"".join(lines))
             written += len(batch)
     else:
         items = cast(Iterator[tuple[bytes, ItemSnapshot]], chain.from_iterable(batches))
