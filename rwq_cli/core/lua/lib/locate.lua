@@ -90,9 +90,8 @@ local function read_places(ids)
   return seen, seen_at, counts
 end
 
--- Of the entries that are recent, or near those that were seen, those of the IDs by index, and how many each ID has.
-local function entries_near(list, seen, drift, facts)
-  local found, counts = {}, {}
+-- Note the entries that are recent, or near those that were seen, of the IDs by index, and how many each ID has.
+local function read_near(list, seen, drift, facts, found, counts)
   local function read(first, last)
     first = math.max(0, first)
     -- What was there may have been popped; to LRANGE, a negative index is one from the other end.
@@ -114,29 +113,32 @@ local function entries_near(list, seen, drift, facts)
       first = nil
     end
   end
-  return found, counts
 end
 
--- How far the entries of a list have moved since the caller saw them, as the first tells that is not where it was;
--- nil if it left the list.
-local function drift_of(list, seen, seen_at, counts, facts)
+-- How far entries of a list have moved since the caller saw them, as the first tells that is not where it was; nil if
+-- it left the list. Of an ID with several, one may have moved, because what was removed was to the left of it alone.
+local function drift_of(list, seen, seen_at, seen_counts, facts, found, counts)
+  local passed = {}
   for _, at in ipairs(seen) do
     local id = seen_at[at]
-    if not counts[id] and facts[id].data == 'string' then
-      local now = redis.call('LPOS', list, id)
-      return now and now - at
+    if counts[id] ~= seen_counts[id] and facts[id].data == 'string' then
+      passed[id] = (passed[id] or 0) + 1
+      if found[at] ~= id then
+        local now = redis.call('LPOS', list, id, 'RANK', passed[id])
+        return now and now - at
+      end
     end
   end
 end
 
 local function locate_at_places(ids, facts)
   local indexes, seen_at, seen = read_places(ids)
-  local counts = {}
-  for list, seen_here in pairs(indexes) do
-    entries_at[list], counts[list] = entries_near(list, seen_here, 0, facts)
-    local drift = drift_of(list, seen_here, seen_at[list], counts[list], facts)
+  local counts = { [main] = {}, [processing] = {} }
+  for list, found in pairs(entries_at) do
+    read_near(list, indexes[list], 0, facts, found, counts[list])
+    local drift = drift_of(list, indexes[list], seen_at[list], seen[list], facts, found, counts[list])
     if drift then
-      entries_at[list], counts[list] = entries_near(list, seen_here, drift, facts)
+      read_near(list, indexes[list], drift, facts, found, counts[list])
     end
   end
   for _, id in ipairs(ids) do
