@@ -248,8 +248,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "reason-is-lost",
         "Nobody is told why an item was buried.",
         f"{_OPS}/put.lua",
-        "local guard, guards = GUARDS.buried .. reason, {}",
-        "local guard, guards = GUARDS.buried, {}",
+        "local guard = GUARDS.buried .. reason",
+        "local guard = GUARDS.buried",
     ),
     # Q:returns.
     Fault(

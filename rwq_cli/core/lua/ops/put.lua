@@ -1,6 +1,6 @@
 -- Take items from where they are, and end their leases: put them back to main, delay them, or bury them.
 -- include: expected, schedule
--- writes: main LPUSH RPUSH; leases SET MSET GET; returns HMGET HSET; delayed ZADD ZREM; buried ZADD ZREM; server TIME
+-- writes: main LPUSH RPUSH; leases SET GET; returns HMGET HSET; delayed ZADD ZREM; buried ZADD ZREM; server TIME
 -- arg to  'main', 'front' (to be leased next), 'delayed' or 'buried'
 -- arg delay_ms:number  how long to delay them, ms
 -- arg reason  the reason to bury them, bytes
@@ -35,15 +35,13 @@ return act(ids_in(words), status_of, function(groups, facts, now_ms)
   local moved, already_buried, scores = groups[done], groups['already-buried'], {}
   -- The leases first, because a server that is out of memory refuses them.
   settle(lease_keys(done == 'released' and moved or {}), 'released')
-  local guard, guards = GUARDS.buried .. reason, {}
-  for i, key in ipairs(lease_keys(done == 'buried' and moved or {})) do
-    guards[2 * i - 1], guards[2 * i] = key, guard
-  end
-  for_all('MSET', nil, guards)
+  local guard = GUARDS.buried .. reason
   for i, id in ipairs(done ~= 'released' and moved or {}) do
     local at_ms = now_ms + (delay_ms or 0) + i / 1000
     if to == 'delayed' then
       set_lease(id, delayed_guard(at_ms, now_ms))
+    else
+      set_lease(id, guard)
     end
     scores[2 * i - 1], scores[2 * i] = as_ms(at_ms), id
   end
