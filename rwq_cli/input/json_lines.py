@@ -61,11 +61,7 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
     if item_id == b"":
         raise BadRecord("its id is empty")
     delay = bytes(record.delay)
-    return (
-        item_id,
-        b"null" if data is None else data,
-        due if delay in _ABSENT else _due_after(delay),
-    )
+    return item_id, data, due if delay in _ABSENT else _due_after(delay)
 
 
 def _either(name: str, text: Raw, decoded: bytes | None) -> bytes | None:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.probe import ItemSnapshot
@@ -52,14 +52,13 @@ class ControlWord(StrEnum):
 
 
 def header_line(header: Header) -> bytes:
-    fields: dict[str, Any] = {
+    origin = header.origin
+    fields = {
         "rwq_export": 1 if header.queue else VERSION,
         **bytes_fields("queue", header.queue or None),
         "exported_ms": header.exported_ms,
-        "undo": None,
+        "undo": origin and {**origin._asdict(), **bytes_fields("to", origin.to)},
     }
-    if header.origin is not None:
-        fields["undo"] = {**header.origin._asdict(), **bytes_fields("to", header.origin.to)}
     return to_json(fields) + b"\n"
 
 

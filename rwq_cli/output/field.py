@@ -22,7 +22,7 @@ from copy import copy
 from enum import Enum
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output import human
@@ -149,39 +149,35 @@ class Fields(Generic[T]):
     def __init__(
         self, title: str, *fields: Field[T], is_stream: bool = False, has_other_ids: bool = False
     ) -> None:
-        self.title = title
-        self._set(fields)
-        self.is_stream, self.has_other_ids = is_stream, has_other_ids
+        self.title, self.is_stream, self.has_other_ids = title, is_stream, has_other_ids
         self.is_chosen = False
         self.id = next((field for field in fields if field.is_id), None)
         self.data = next((field for field in fields if field.is_data), None)
-        self._by_name = {field.flat_name: field for field in fields}
+        self._by_name: dict[str, Field[T]] = {}
+        self._set(fields)
 
-    def _set(self, fields: Iterable[Field[T]]) -> None:
+    def _set(self, fields: Iterable[Field[T]]) -> Self:
         self.all = tuple(fields)
         self._split = [(field, *field.split_name) for field in self.all]
+        self._by_name = {**self._by_name, **{field.flat_name: field for field in self.all}}
+        return self
 
     def __getitem__(self, name: str) -> Field[T]:
         return self._by_name[name]
 
-    def shown_as(self, columns: Iterable[Field[T]]) -> "Fields[T]":
+    def shown_as(self, columns: Iterable[Field[T]]) -> Self:
         """The same fields, as these columns where they are the same."""
         own = {column.flat_name: column for column in columns}
-        return self._with(own.get(field.flat_name, field) for field in self.all)
+        return copy(self)._set(own.get(field.flat_name, field) for field in self.all)
 
-    def plus(self, *more: Field[T]) -> "Fields[T]":
-        return self._with((*self.all, *more))
+    def plus(self, *more: Field[T]) -> Self:
+        return copy(self)._set((*self.all, *more))
 
-    def _with(self, fields: Iterable[Field[T]]) -> "Fields[T]":
-        is_stream, has_other_ids = self.is_stream, self.has_other_ids
-        return Fields(self.title, *fields, is_stream=is_stream, has_other_ids=has_other_ids)
-
-    def only(self, names: Sequence[str]) -> "Fields[T]":
+    def only(self, names: Sequence[str]) -> Self:
         """The same records with these fields only; an `InvalidArgument` if there is no such one."""
         if not names:
             raise InvalidArgument("--fields names no field", self.known)
-        fields = copy(self)
-        fields._set(field for name in names for field in self._named(name))
+        fields = copy(self)._set(field for name in names for field in self._named(name))
         fields.is_chosen = True
         return fields
 

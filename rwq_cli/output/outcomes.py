@@ -32,7 +32,6 @@ T = TypeVar("T")
 DRY_RUN = "dry run: "
 # How many failures a summary names, and how many items a dry run.
 NAMED_FAILURES = 5
-NAMED_ROWS = 5
 _WITH_ROWS = (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 
 
@@ -130,7 +129,7 @@ class Outcomes(Generic[T]):
     # The number of rows by what they are counted as.
     counts: Counter[str] = field(default_factory=Counter)
     _failures: list[T] = field(default_factory=list)
-    _previewed: list[T] = field(default_factory=list)
+    _previewed: list[str] = field(default_factory=list)
     _unwritten: OSError | None = None
     # Ctrl-C may come between the summary and the end of the block.
     _is_told: bool = False
@@ -184,7 +183,8 @@ class Outcomes(Generic[T]):
             failed = (each for each in batch if kind.name_of(kind.word(each)) in kind.failed)
             self._failures += islice(failed, room)
         if self.dry_run and kind.preview is not None:
-            self._previewed += islice(batch, NAMED_ROWS - len(self._previewed))
+            shown = islice(batch, NAMED_FAILURES - len(self._previewed))
+            self._previewed += map(kind.preview, shown)
         if self.options.output in _WITH_ROWS and self._unwritten is None:
             self._write(batch, self.queue if queue is None else queue)
 
@@ -213,10 +213,9 @@ class Outcomes(Generic[T]):
                 for outcome, reason in reasons:
                     environment.error(f"rwq: {escaped(self.kind.item_id(outcome))}: {reason}")
             if self._previewed and (output.is_table or output is OutputFormat.PLAIN):
-                lines = [self.kind.preview(each) for each in self._previewed if self.kind.preview]
-                if more := self.counts.total() - len(lines):
-                    lines.append(f"and {more:,} more; -o ids lists all")
-                for line in lines:
+                more = self.counts.total() - len(self._previewed)
+                rest = [f"and {more:,} more; -o ids lists all"] if more else []
+                for line in (*self._previewed, *rest):
                     environment.note(self._named(line))
             try:
                 if self._unwritten is not None:

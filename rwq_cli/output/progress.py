@@ -108,11 +108,12 @@ class TerminalProgress(LiveLine, ProgressListener):
         from rich.progress_bar import ProgressBar
         from rich.table import Table
 
-        done = min(1.0, self._count / self._total) if self._total else None
+        done = None
         text = f"{self._what} {human.count(self._count)}"
         if self.fraction is not None:
             done = self.fraction()
         elif self._total:
+            done = min(1.0, self._count / self._total)
             text += f" of {human.count(max(self._total, self._count))}"
         stage_s = now_s - self._stage_began_s
         if stage_s >= _REDRAW_S and self._count:
@@ -121,13 +122,12 @@ class TerminalProgress(LiveLine, ProgressListener):
                 left_s = stage_s * (1 - done) / done
                 text += f", {human.duration(max(1, round(left_s)))} left"
         line = Table.grid(padding=(0, 1))
-        cells: list[ProgressBar | str] = [text]
+        bar = []
         if done is not None:
             line.add_column(width=_BAR_WIDTH)
-            bar = ProgressBar(
-                1.0, done, _BAR_WIDTH, complete_style="cyan", finished_style="cyan", style="dim"
-            )
-            cells.insert(0, bar)
+            bar = [
+                ProgressBar(1.0, done, complete_style="cyan", finished_style="cyan", style="dim")
+            ]
         line.add_column(no_wrap=True, overflow="crop")
-        line.add_row(*cells)
+        line.add_row(*bar, text)
         self.draw(line)

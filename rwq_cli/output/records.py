@@ -11,6 +11,7 @@ What a command did to items goes another way: see `output.outcomes`.
 """
 
 import csv
+import operator
 from codecs import getwriter
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,26 +68,27 @@ class Output:
         if options.by is None:
             fields = fields.shown_as(_fields_of((*wide, *columns), fields))
         records, fields = self._arranged(records, fields, limit, offset)
-        if options.by is not None:
-            columns, plain_columns, wide, csv_also, id_batches = fields.columns(), (), (), (), None
-        records, count = progress_until_first(records, options), 0
         is_chosen = fields.is_chosen
+        if is_chosen or options.by is not None:
+            columns, plain_columns, wide, csv_also = fields.columns(), (), (), ()
+        records, count = progress_until_first(records, options), 0
         if output.is_table:
             from rwq_cli.output.tables import write_table
 
             is_wide = output is OutputFormat.WIDE and not is_chosen
             shown = _fields_of(wide if is_wide else columns, fields) or fields.columns()
-            shown = _ranked(fields.columns()) if is_chosen else shown
+            shown = _ranked(shown) if is_chosen else shown
             count = write_table(shown, records, options, keeps_all=is_chosen, is_wide=is_wide)
             sentence = empty if isinstance(empty, str) else empty() if not count else ""
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
         else:
-            in_csv = _fields_of((*columns, *csv_also), fields)
-            lines = [] if is_chosen else _fields_of(plain_columns or columns, fields)
+            lines, in_csv = plain_columns or columns, (*columns, *csv_also)
             self.use(fields, lines, in_csv, unframed=unframed)
-            if output is OutputFormat.IDS and id_batches is not None and not options.is_ordered:
-                count = self._write_ids(progress_until_first(id_batches, options))
+            if output is OutputFormat.IDS and id_batches is not None and not options.reads_all:
+                for ids in progress_until_first(id_batches, options):
+                    self._write_ids(ids)
+                    count += len(ids)
             else:
                 for record in records:
                     self.write(record)
@@ -176,15 +178,15 @@ class Output:
     def use(
         self,
         fields: Fields[Any],
-        columns: Sequence[Field[Any]] = (),
-        table: Sequence[Field[Any]] = (),
+        columns: Sequence[Column] = (),
+        table: Sequence[Column] = (),
         *,
         unframed: bool = False,
     ) -> None:
         # Without `table`, CSV has all fields. With `unframed`, nothing follows the bytes of `data`.
         self._fields, self._write = fields, self._environment.stdout.write
-        self._columns = columns or fields.columns()
-        self._table = [] if fields.is_chosen else table
+        self._columns = _fields_of(columns, fields) or fields.columns()
+        self._table = [] if fields.is_chosen else _fields_of(table, fields)
         self._unframed = unframed
         self._csv = csv.writer(getwriter("utf-8")(self._environment.stdout), lineterminator="\n")
 
@@ -204,7 +206,8 @@ class Output:
             self._csv.writerow(map(plain, values))
         elif output is OutputFormat.IDS:
             item_id = fields.id and fields.id.get(record)
-            self._write_id(item_id.encode() if isinstance(item_id, str) else item_id)
+            if item_id is not None:
+                self._write_ids([item_id.encode() if isinstance(item_id, str) else item_id])
         else:
             data = fields.data and fields.data.get(record)
             end = b"\0" if self.options.null_separated else b"" if self._unframed else b"\n"
@@ -219,34 +222,22 @@ class Output:
         self._write(to_json(value))
         self._written += 1
 
-    def _write_ids(self, batches: Iterable[Sequence[bytes]]) -> int:
-        written = 0
-        for ids in batches:
-            joined = b"".join(ids)
-            is_safe = joined.isascii() and joined.decode().isprintable()
-            if is_safe and not self.options.null_separated:
-                self._write(b"\n".join(ids) + b"\n" if ids else b"")
-            else:
-                for item_id in ids:
-                    self._write_id(item_id)
-            written += len(ids)
-        return written
+    def _write_ids(self, ids: Sequence[bytes]) -> None:
+        if self.options.null_separated:
+            self._write(b"\0".join((*ids, b"")))
+            return
+        joined = b"".join(ids)
+        if not (joined.isascii() and joined.decode().isprintable()):
+            shown = [escaped(item_id).encode() for item_id in ids]
+            self._changed_ids += sum(map(operator.ne, shown, ids))
+            ids = shown
+        self._write(b"\n".join((*ids, b"")))
 
     def _write_header(self) -> None:
         if self._fields.all and not self._has_header:
             self._has_header = True
             titles = [column.flat_name for column in self._table]
             self._csv.writerow(titles or self._fields.flat_names)
-
-    def _write_id(self, item_id: bytes | None) -> None:
-        if item_id is None:
-            return
-        if self.options.null_separated:
-            self._write(item_id + b"\0")
-            return
-        shown = escaped(item_id).encode()
-        self._changed_ids += shown != item_id
-        self._write(shown + b"\n")
 
     def sections(self, sections: Iterable[Section], *, is_first: bool = True) -> None:
         from rich.text import Text
