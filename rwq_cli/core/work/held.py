@@ -6,7 +6,6 @@ How ends are sent to the server, and what its replies mean.
 import random
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from math import inf
 from threading import RLock
 from typing import Any, TypeVar
@@ -62,9 +61,11 @@ def batches_of(items: Iterable[_T], kind: Callable[[_T], Hashable]) -> Iterator[
 def taken_from(queue: deque[_T]) -> list[_T]:
     """All that is in a queue by now; other threads may append to it, and take from it."""
     taken: list[_T] = []
-    with suppress(IndexError):
-        while queue:
+    while queue:
+        try:
             taken.append(queue.popleft())
+        except IndexError:
+            break
     return taken
 
 

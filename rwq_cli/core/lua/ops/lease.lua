@@ -63,13 +63,15 @@ local function read(id)
   return (data ~= 0 or has_data(id)) and data
 end
 
-local lookups_left = math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (redis.call('LLEN', processing) + 1)))
+local lookups_left
 
 -- Whether a session holds a waiting item; nil if finding out would take too long for this call.
 local function is_worked_on(id, new, old)
   if is_promoted[id] or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
     return false
-  elseif lookups_left == 0 then
+  end
+  lookups_left = lookups_left or math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (redis.call('LLEN', processing) + 1)))
+  if lookups_left == 0 then
     return nil
   end
   lookups_left = lookups_left - 1
