@@ -1088,6 +1088,7 @@ SETTINGS = settings(
 def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of three, so that a few items make a long list."""
     monkeypatch.setattr(bulk, "BATCH_PLACES", 3)
+    monkeypatch.setattr(bulk, "BATCH_LEASES", 2)
     monkeypatch.setattr(bulk, "BATCH_WRITES", 3)
     monkeypatch.setattr(repairs, "BATCH_WRITES", 3)
     monkeypatch.setattr(lease, "LEASE_ITEMS", 3)

@@ -183,8 +183,8 @@ class Seen(NamedTuple):
                         # removes entries.
                         words.append(str(4 * from_left + number if from_left > 0 else number))
                         effort += (place if place < from_left else from_left) // _SEEK_ENTRIES
-                        # Adjacent entries are read together.
-                        effort += not -1 <= place - last <= 1
+                        # Those that are near each other are read together.
+                        effort += not -8 <= place - last <= 8
                         last = place
                 yield item_id, words[0] if len(words) == 1 else f"[{','.join(words)}]", effort
 

@@ -86,8 +86,9 @@ local function act(ids, status_of, write, type_of)
     return groups[status]
   end })
   for _, id in ipairs(ids) do
-    statuses[id] = status_of(id, facts[id], now_ms)
-    table.insert(groups[statuses[id]], id)
+    local status = status_of(id, facts[id], now_ms)
+    local group = groups[status]
+    statuses[id], group[#group + 1] = status, id
   end
   if not dry_run then
     write(groups, facts, now_ms)

@@ -176,7 +176,7 @@ local function remove_entries(ids, kept)
     local first = length
     for at, id in pairs(entries) do
       if is_removed[id] and not (kept and kept[id] == list and last[id] == at) then
-        indexes[#indexes + 1], first = at, math.min(first, at)
+        indexes[#indexes + 1], first = at, at < first and at or first
       end
     end
     local count = #indexes

@@ -44,7 +44,7 @@ end
 -- for none, and whether the new and the old key hold it. The time left is read only where it decides.
 local function effective_lease(facts)
   local new, old = facts.new, facts.old
-  local new_rank, old_rank = lease_rank(new), lease_rank(old)
+  local new_rank, old_rank = new and lease_rank(new) or 0, old and lease_rank(old) or 0
   if new_rank + old_rank == 0 then
     return false, false, false
   elseif new_rank ~= old_rank then

@@ -43,7 +43,8 @@ return act(ids_in(words), status_of, function(groups, facts, now_ms)
     else
       set_lease(id, guard)
     end
-    scores[2 * i - 1], scores[2 * i] = as_ms(at_ms), id
+    -- The server formats it.
+    scores[2 * i - 1], scores[2 * i] = at_ms, id
   end
   if counts_attempt then
     count_returns(moved, returns_of(moved))
