@@ -18,8 +18,6 @@ from typing import BinaryIO, NoReturn, cast
 from rwq_cli.core.errors import RwqError
 from rwq_cli.streams import Reader, Writer
 
-# Variables that enable colour without a terminal.
-_FORCING = ("CLICOLOR_FORCE", "FORCE_COLOR")
 _USUAL_COLUMNS = 80
 
 
@@ -81,17 +79,6 @@ class Environment:
         except (OSError, ValueError):
             return True
         return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-
-    def wants_colour(self, when: ColourMode, *, is_terminal: bool) -> bool:
-        # NO_COLOR is honoured with any value, even empty; CLICOLOR_FORCE and FORCE_COLOR unless
-        # they are empty or 0. NO_COLOR wins, as bixense.com/clicolors specifies.
-        if when is not ColourMode.AUTO:
-            return when is ColourMode.ALWAYS
-        if "NO_COLOR" in self.variables:
-            return False
-        if any(self.variables.get(name, "0") not in ("", "0") for name in _FORCING):
-            return True
-        return is_terminal and self.variables.get("TERM") != "dumb"
 
     @property
     def width(self) -> int:

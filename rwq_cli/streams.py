@@ -127,8 +127,3 @@ class Reader(io.FileIO):
         while (piece := super().read(size)) is None:
             wait_for(self.fileno(), select.POLLIN)
         return piece
-
-    def readinto(self, buffer: Any, /) -> int:
-        while (size := super().readinto(buffer)) is None:
-            wait_for(self.fileno(), select.POLLIN)
-        return size

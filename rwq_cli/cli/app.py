@@ -68,12 +68,8 @@ class Root(RwqGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         return load_command(cmd_name) if cmd_name in COMMANDS else None
 
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        from typer._click.shell_completion import CompletionItem
-
-        named = [name for name in COMMANDS if name.startswith(incomplete)]
-        found = [CompletionItem(name, help=SUMMARIES[name]) for name in named]
-        return found or super().shell_complete(ctx, incomplete)
+    def summaries(self) -> dict[str, str]:
+        return SUMMARIES
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from rwq_cli.topics import TOPICS
@@ -102,10 +98,9 @@ def load_command(name: str) -> Any:
     """The parser of a module of `rwq_cli.commands`: its command, or its group with `GROUP_HELP`."""
     # It keeps nothing of a command line, so that a process needs one only.
     module = import_module(f"rwq_cli.commands.{name}")
-    group_help = getattr(module, "GROUP_HELP", None)
     commands = typer.Typer(
-        cls=None if group_help is None else RwqGroup,
-        help=group_help,
+        cls=RwqGroup,
+        help=getattr(module, "GROUP_HELP", None),
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

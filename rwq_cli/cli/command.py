@@ -125,13 +125,18 @@ class RwqGroup(TyperGroup):
     def __init__(self, *, params: Iterable[Any] = (), **more: Any) -> None:
         super().__init__(params=[*global_options(), *params], **more)
 
+    def summaries(self) -> dict[str, str]:
+        return {name: each.get_short_help_str(200) for name, each in self.commands.items()}
+
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        found: list[Any] = super().shell_complete(ctx, incomplete)
-        for each in found:
-            if each.value in self.commands:
-                # Typer's own is cut after 45 characters.
-                each.help = self.commands[each.value].get_short_help_str(200)
-        return found
+        from typer._click.shell_completion import CompletionItem
+
+        # Typer would load all commands, and cut a summary after 45 characters.
+        rows = self.summaries().items()
+        found = [
+            CompletionItem(name, help=text) for name, text in rows if name.startswith(incomplete)
+        ]
+        return found or super().shell_complete(ctx, incomplete)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
@@ -142,8 +147,7 @@ class RwqGroup(TyperGroup):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            rows = [(name, each.get_short_help_str(200)) for name, each in self.commands.items()]
-            formatter.write_dl(rows)
+            formatter.write_dl([*self.summaries().items()])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         formatter.write_paragraph()

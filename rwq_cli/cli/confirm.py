@@ -31,7 +31,7 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
         return yes
     if named is None and has_terminal():
         return False
-    if context.requires_name and named != context.name:
+    if context.protect == "type" and named != context.name:
         raise InvalidArgument(f"{context} is protected", f"use --yes={context.name} to confirm")
     return True
 
@@ -59,7 +59,7 @@ def confirm_action(settings: Settings, question: str, *, items: int = 0, queue: 
     """Ask for the names of the queue and of the context where they are required; else y or n."""
     to_type = {"queue": queue} if items >= MANY else {}
     context, yes = settings.asking_context, "--yes"
-    if context is not None and context.requires_name:
+    if context is not None and context.protect == "type":
         whose = "context" if context is settings.protecting_context else "other context"
         to_type[whose], yes = context.name, f"--yes={context.name}"
     declined = Declined("declined, nothing was changed")

@@ -1,7 +1,4 @@
-"""The settings of one run: options, then variables, then the context, then defaults.
-
-Which server, queue and holder they name is here, too.
-"""
+"""The settings of one run: options, then variables, then the context, then defaults."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,6 +61,8 @@ class Settings(OutputOptions):
         self._manual, self._options = manual, options
         self.null_separated = bool(options.get("null"))
         self.quiet, self.verbose = bool(given.get("quiet")), bool(given.get("verbose"))
+        folder = user_directory(environment.variables, "XDG_CONFIG_HOME", ".config")
+        self.contexts_path = folder / "rwq" / "config.toml"
         chosen = (name.strip() for name in given.get("fields", "").split(","))
         self.fields = list(dict.fromkeys(filter(None, chosen))) if "fields" in given else None
         self.sort, self.by, self.reverse = given.get("sort"), given.get("by"), "reverse" in given
@@ -79,6 +78,15 @@ class Settings(OutputOptions):
         self.output_origin = next(origin for origin, name in formats.items() if name is not None)
         self.output = _one_of(OutputFormat, formats[self.output_origin], self.output_origin)
         self.colour = self.wants_colour(is_terminal=environment.stdout_is_terminal)
+        # A person reads the results: a table, or no format was requested.
+        self.is_for_people = self.output_origin == "default" or self.output.is_table
+        used = [*(self.fields or ()), *filter(None, [self.sort, self.by])]
+        reads = any(name in _DATA_FIELDS or name.startswith(".") for name in used)
+        self.needs_data = reads or self.output is OutputFormat.DATA
+        is_all = self.fields is None and self.by is None
+        self.shows_sizes = is_all or not _SIZE_FIELDS.isdisjoint(used)
+        is_ids = self.output is OutputFormat.IDS
+        self.needs_ids_only = is_ids and self.by is None and self.sort in (None, "id")
         self.reply_timeout_s: float = given.get("reply_timeout", REPLY_TIMEOUT_S)
 
     def replaced(self, **given: Any) -> "Settings":
@@ -90,11 +98,6 @@ class Settings(OutputOptions):
         from rwq_cli.contexts.file import read_contexts
 
         return read_contexts(self.contexts_path)
-
-    @property
-    def contexts_path(self) -> Path:
-        folder = user_directory(self.environment.variables, "XDG_CONFIG_HOME", ".config")
-        return folder / "rwq" / "config.toml"
 
     @cached_property
     def _has_contexts(self) -> bool:
@@ -247,11 +250,6 @@ class Settings(OutputOptions):
                 "--write allows this one command; --dry-run shows what it would do",
             )
 
-    @property
-    def is_for_people(self) -> bool:
-        """True if a person reads the results: a table, or no format was requested."""
-        return self.output_origin == "default" or self.output.is_table
-
     @cached_property
     def out(self) -> "Output":
         from rwq_cli.output.records import Output
@@ -272,29 +270,18 @@ class Settings(OutputOptions):
         # What is sorted or counted is limited afterwards.
         return None if self.reads_all else limit or None
 
-    @property
-    def needs_data(self) -> bool:
-        reads = any(name in _DATA_FIELDS or name.startswith(".") for name in self._fields_used)
-        return reads or self.output is OutputFormat.DATA
-
-    @property
-    def shows_sizes(self) -> bool:
-        is_all = self.fields is None and self.by is None
-        return is_all or not _SIZE_FIELDS.isdisjoint(self._fields_used)
-
-    @property
-    def needs_ids_only(self) -> bool:
-        """True if the output needs no more than the IDs of items."""
-        is_ids = self.output is OutputFormat.IDS
-        return is_ids and self.by is None and self.sort in (None, "id")
-
-    @property
-    def _fields_used(self) -> Sequence[str]:
-        return [*(self.fields or ()), *filter(None, [self.sort, self.by])]
-
     def wants_colour(self, *, is_terminal: bool) -> bool:
         when = _one_of(ColourMode, self.given.get("color", "auto"), "--color")
-        return self.environment.wants_colour(when, is_terminal=is_terminal)
+        if when is not ColourMode.AUTO:
+            return when is ColourMode.ALWAYS
+        # NO_COLOR is honoured with any value, even empty; the others unless they are empty or 0.
+        # NO_COLOR wins, as bixense.com/clicolors specifies.
+        variables = self.environment.variables
+        if "NO_COLOR" in variables:
+            return False
+        forcing = (variables.get(name, "0") for name in ("CLICOLOR_FORCE", "FORCE_COLOR"))
+        is_forced = any(value not in ("", "0") for value in forcing)
+        return is_forced or (is_terminal and variables.get("TERM") != "dumb")
 
     def check_endless(self, option: str) -> None:
         if self.output is OutputFormat.JSON:

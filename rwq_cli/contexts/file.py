@@ -9,6 +9,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -53,10 +54,6 @@ class Context(NamedTuple):
     @property
     def protection_level(self) -> int:
         return list(Protection).index(self.protect)
-
-    @property
-    def requires_name(self) -> bool:
-        return self.protect is Protection.TYPE
 
 
 # What a value must be.
@@ -198,11 +195,8 @@ def _context(path: Path, name: str, table: Any) -> Context:
 
 
 def _has_password(url: str) -> bool:
-    """True if a URL gives a password, as redis-py finds it."""
-    from urllib.parse import parse_qs, urlsplit
+    from rwq_cli.core.server.urls import full_url, parse_address
 
-    try:
-        parts = urlsplit(url)
-        return bool(parts.password or parse_qs(parts.query).get("password"))
-    except ValueError:
-        return False
+    with suppress(ValueError):
+        return bool(parse_address(full_url(url)).options.get("password"))
+    return False
