@@ -215,19 +215,18 @@ class Choice(NamedTuple):
         from rwq_cli.environment import has_terminal
 
         settings = self.settings
-        is_asked = question is not None and not self.dry_run and not (only_many and self.by_name)
+        if self.dry_run or (only_many and self.by_name):
+            question = None
         # Before anything is read: it may be refused.
-        is_asked = is_asked and not is_confirmed(settings, yes=self.yes)
+        if question is not None and is_confirmed(settings, yes=self.yes):
+            question = None
         if self.named is not None:
             chosen = Chosen(self.named)
         else:
             warn_of_reading(settings, [queue], self.selection)
-            selection = self.selection
-            if self.mine:
-                selection = selection._replace(holder_glob=glob.escape(queue.holder))
-            chosen = choose(queue, selection, limit=self.limit)
+            chosen = choose(queue, self.selection, limit=self.limit)
             chosen = chosen._replace(ids=warn_if_missing(settings, queue, chosen.ids))
-        if question is None or not is_asked:
+        if question is None:
             return chosen
 
         # All are read first.
@@ -322,6 +321,8 @@ def selects(
                 if getattr(selection, name) is not None and states.isdisjoint(implied):
                     states = implied
             selection = selection._replace(states=_MINE if own else states)
+        if own:
+            selection = selection._replace(holder_glob=glob.escape(settings.holder))
         return chosen._replace(selection=selection, limit=limit or None, has_states=has_states)
 
     has = {"own": mine, "yes": acts and asks, "dry_run": acts}

@@ -44,23 +44,17 @@ class RwqCommand(TyperCommand):
         super().__init__(*args, params=[*params, *global_options()], callback=callback, **more)
         self.manual = callback.manual
 
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
-    ) -> Any:
-        if parent is not None and parent.obj is not None:
-            # Before parsing, which may fail.
-            parent.obj.manual = self.manual
-            if self.context_settings["allow_interspersed_args"]:
-                # `--yes` is a flag, which takes no value: an option would take the ID after it.
-                end = args.index("--") if "--" in args else len(args)
-                for at, word in enumerate(args[:end]):
-                    if word.startswith(_YES_FOR):
-                        parent.obj.give("yes_for", word.removeprefix(_YES_FOR))
-                        args = [*args[:at], "--yes", *args[at + 1 :]]
-        return super().make_context(info_name, args, parent, **extra)
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
+        # Before parsing, which may fail.
+        ctx.obj.manual = self.manual
+        # `--yes` is a flag, which takes no value: an option would take the ID after it.
+        for at, word in enumerate(args) if ctx.allow_interspersed_args else ():
+            if word == "--":
+                break
+            if word.startswith(_YES_FOR):
+                ctx.obj.give("yes_for", word.removeprefix(_YES_FOR))
+                args[at] = "--yes"
         # Our own error message says more.
         ctx.allow_extra_args = True
         try:
@@ -133,9 +127,8 @@ class RwqGroup(TyperGroup):
 
         # Typer would load all commands, and cut a summary after 45 characters.
         rows = self.summaries().items()
-        found = [
-            CompletionItem(name, help=text) for name, text in rows if name.startswith(incomplete)
-        ]
+        found = [CompletionItem(name, help=help) for name, help in rows]
+        found = [each for each in found if each.value.startswith(incomplete)]
         return found or super().shell_complete(ctx, incomplete)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -178,20 +171,17 @@ def command(
             taken.append(keyword("null", flag, default=False))
         taken.sort(key=lambda each: each.name in _LAST)
         _take(run, [keyword("ctx", typer.Context), *taken])
-        # Typer does not follow `__wrapped__`.
-        run.__annotations__ = {each.name: each.annotation for each in taken} | {
-            "ctx": typer.Context
-        }
         help, _, examples = cleandoc(function.__doc__ or "").partition("\n\n")
         exits = {
             each: manual.pop(key) for each in ExitStatus if (key := each.name.lower()) in manual
         }
         said = {"exits": exits, "examples": examples.splitlines(), **manual}
         run.manual = Manual(**said)  # type: ignore[attr-defined]
-        context = {**HELP_SETTINGS, "allow_interspersed_args": not options_first}
-        name = function.__name__.removesuffix("_")
         function.add_to = lambda commands: commands.command(  # type: ignore[attr-defined]
-            name, cls=RwqCommand, help=" ".join(help.split()), context_settings=context
+            function.__name__.removesuffix("_"),
+            cls=RwqCommand,
+            help=" ".join(help.split()),
+            context_settings={**HELP_SETTINGS, "allow_interspersed_args": not options_first},
         )(run)
         return function
 
@@ -221,6 +211,8 @@ def provided(
 def _take(function: Function, parameters: Iterable[Parameter]) -> None:
     taken = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
     function.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+    # Typer does not follow `__wrapped__`.
+    function.__annotations__ = {each.name: each.annotation for each in taken}
 
 
 def keyword(name: str, annotation: Any, **more: Any) -> Parameter:

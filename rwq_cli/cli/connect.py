@@ -239,24 +239,20 @@ class OpenQueues:
         if all_queues and settings.given.get("queue"):
             raise InvalidArgument.both("--all-queues", "-q")
         has_patterns = all_queues or any(map(is_glob, self._words))
-        self._named = [] if has_patterns else open_queues(settings)
-        self.connection = self._named[0].connection if self._named else open_connection(settings)
+        named = [] if has_patterns else open_queues(settings)
+        self.connection = named[0].connection if named else open_connection(settings)
         self.names = "all queues" if all_queues else ", ".join(map(escaped, self._words))
-        self._found = remembered(self._find)
+        self._found = remembered(self._find) if has_patterns else lambda: (named, False)
 
     def find(self) -> Self:
         """Find the queues; for patterns, all keys are scanned: see `remembered`."""
         # A pattern finds keys of other programs, too.
-        self.queues, self._are_found = (self._named, False) if self._named else self._found()
-        self.is_one = len(self.queues) == 1 and not self._are_found
+        self.queues, self._are_found = self._found()
+        count = len(self.queues)
+        self.is_one = count == 1 and not self._are_found
+        self.label = escaped(self.queues[0].name) if count == 1 else f"{count:,} queues"
         self.left_out: set[bytes] = set()
         return self
-
-    @property
-    def label(self) -> str:
-        """The queue's name, or how many queues there are."""
-        is_one = len(self.queues) == 1
-        return escaped(self.queues[0].name) if is_one else f"{len(self.queues):,} queues"
 
     def each(self, read: "Callable[[WorkQueue], Iterable[T]]") -> Iterator[T]:
         return chain.from_iterable(self.reader(read, queue) for queue in self.queues)
@@ -285,7 +281,7 @@ class OpenQueues:
             found = {b"*": queue_names(self.connection, any_type=self._any_type)}
         else:
             found = matching_queues(self.connection, self._words, any_type=self._any_type)
-        for word in (word for word, matching in found.items() if not matching):
+        for word in [word for word, names in found.items() if not names]:
             note(none.format(escaped(word)))
         names = list(dict.fromkeys(chain.from_iterable(found.values())))
         origin = "--all-queues" if self._is_all else self._settings.queue_origin

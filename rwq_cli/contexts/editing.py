@@ -4,7 +4,7 @@ import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,40 +79,31 @@ def _put(table: Any, key: str, value: str | bool) -> None:
 @contextmanager
 def _edited(path: Path) -> Iterator[tomlkit.TOMLDocument]:
     """Give the file's document, to be changed under a lock; a symlink's target is changed."""
-    real = Path(os.path.realpath(path))
-    with os_errors_as(ContextError, f"cannot write {path}", "check the permissions there"):
+    real, hint = Path(os.path.realpath(path)), "check the permissions there"
+    with os_errors_as(ContextError, f"cannot write {path}", hint), ExitStack() as at_end:
         real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(real.parent):
-            try:
-                document = tomlkit.parse(read_text(path)[0])
-            except (TOMLKitError, RecursionError) as error:
-                raise malformed(path, error)
-            if "contexts" not in document:
-                document["contexts"] = tomlkit.table(is_super_table=True)
-            try:
-                yield document
-            except (AttributeError, TypeError, ValueError, TOMLKitError):
-                # For example, an inline table cannot hold another table, and no number can.
-                raise ContextError(
-                    f"{path} is laid out so that rwq cannot change it",
-                    "write [contexts.NAME] tables",
-                )
-            new = tomlkit.dumps(document)
-            parse_contexts(path, tomlkit.parse(new).unwrap())
-            _replace(real, new)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+        folder = os.open(real.parent, os.O_RDONLY)
+        at_end.callback(os.close, folder)
         # Some file systems have no locks.
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        try:
+            document = tomlkit.parse(read_text(path)[0])
+        except (TOMLKitError, RecursionError) as error:
+            raise malformed(path, error)
+        if "contexts" not in document:
+            document["contexts"] = tomlkit.table(is_super_table=True)
+        try:
+            yield document
+        except (AttributeError, TypeError, ValueError, TOMLKitError):
+            # For example, an inline table cannot hold another table, and no number can.
+            raise ContextError(
+                f"{path} is laid out so that rwq cannot change it", "write [contexts.NAME] tables"
+            )
+        new = tomlkit.dumps(document)
+        parse_contexts(path, tomlkit.parse(new).unwrap())
+        _replace(real, new)
+        os.fsync(folder)
 
 
 def _replace(path: Path, text: str) -> None:
