@@ -60,15 +60,15 @@ class Context(NamedTuple):
 _Check = tuple[Callable[[Any], bool], str]
 _TEXT: _Check = (lambda value: isinstance(value, str) and value != "", "a string in quotes")
 _TABLE: _Check = (lambda value: isinstance(value, Mapping), "a table: write [contexts.NAME]")
+KEYS = Context._fields[1:]
 _CONTEXT: Mapping[str, _Check] = {
-    **dict.fromkeys(("url", "queue", "password_command", "password_file"), _TEXT),
+    **dict.fromkeys(KEYS, _TEXT),
     "color": (COLOURS.__contains__, f"one of {', '.join(COLOURS)}"),
     "read_only": (lambda value: isinstance(value, bool), "true or false"),
     "protect": (tuple(Protection).__contains__, f"one of {', '.join(Protection)}"),
 }
 _NAME: _Check = (lambda value: isinstance(value, str), "a name in quotes")
 _FILE: Mapping[str, _Check] = {"current": _NAME, "previous": _NAME, "contexts": _TABLE}
-KEYS = tuple(_CONTEXT)
 
 
 class Contexts(NamedTuple):
