@@ -1,14 +1,7 @@
 """Declaring a command: its function, its help, its examples and its exit codes.
 
-    @command(no="none was kicked")
-    @selects(_BURIED)
-    def kick(settings: Settings, choice: Choice, ...) -> ExitStatus:
-        \"""Return buried items to the queue.
-
-        rwq kick -q jobs 4f2a9c
-        \"""
-
-A command takes the run's settings first, and else what Typer makes of its options.
+A command takes the run's settings first, and else what Typer makes of its options; see
+`rwq_cli.commands.kick` for a short one.
 """
 
 from collections.abc import Callable, Iterable, Mapping

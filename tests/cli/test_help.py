@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable
 
 import pytest
+import typer
 
 from rwq_cli.cli.app import SECTIONS
 from rwq_cli.cli.options import GLOBAL_NAMES
@@ -36,7 +37,7 @@ def test_every_command_has_its_usage_options_examples_and_exit_codes_on_a_screen
         assert len(lines) <= 40, path
         prose = [line for line in lines if line.strip() not in manual.examples]
         assert [line for line in prose if len(line) > 80] == [], path
-        context = command.command.make_context("x", ["--help"], resilient_parsing=True)
+        context = typer.Context(command.command)
         # COMMAND of `work` is said by its usage and its help.
         for parameter in (each for each in command.command.params if not each.hidden):
             record = parameter.get_help_record(context)
