@@ -120,8 +120,8 @@ def test_it_is_leased_when_it_is_due_and_not_before(connection: Connection, raw:
     queue = WorkQueue(connection, QUEUE)
     queue.add(b"data", b"id", delay_s=0.1)
     due_ms = raw.zscore(queue.keys.delayed, b"id")
-    assert queue.lease() is None
-    item = queue.lease(wait_s=5)
+    # On a busy machine it may be due by now.
+    item = queue.lease() or queue.lease(wait_s=5)
     assert item is not None
     assert now_ms(raw) >= due_ms
 
