@@ -6,7 +6,6 @@ Which confirmation is required depends on the server's context: see `Protection`
 import os
 import re
 import termios
-import textwrap
 from contextlib import suppress
 
 from rwq_cli.cli.settings import Settings
@@ -104,8 +103,9 @@ def _answer(question: str, asks: str, yes: str) -> str:
         with suppress(OSError):
             columns = os.get_terminal_size(descriptor).columns
         if columns and len(_COLOUR.sub("", text)) >= columns:
-            lines = textwrap.wrap(question, columns, break_long_words=False, break_on_hyphens=False)
-            text = "\n".join((*lines, asks))
+            from rwq_cli.output.console import wrapped_styled
+
+            text = f"{wrapped_styled(question, columns)}\n{asks}".lstrip()
         terminal.write(text.encode())
         answer = terminal.readline()
         if not answer.endswith(b"\n"):

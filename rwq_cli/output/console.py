@@ -88,6 +88,18 @@ def styled(text: str, style: str) -> str:
     return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
 
 
+def wrapped_styled(text: str, width: int) -> str:
+    """A styled text in lines of this width, without the last line end."""
+    from rich.console import Console
+    from rich.text import Text
+
+    # It is for a terminal that is no stream of this process.
+    console = Console(width=width, color_system="standard", force_terminal=True, _environ={})
+    with console.capture() as shown:
+        console.print(Text.from_ansi(text), end="")
+    return shown.get()
+
+
 def cut(text: str, room: int, *, middle: bool = False) -> str:
     """A text that takes at most `room` cells: `…` replaces its end, or its middle."""
     excess = cell_len(text) - room

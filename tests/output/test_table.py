@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
-from rwq_cli.output.console import cut
+from rwq_cli.output.console import cut, wrapped_styled
 from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.records import Output
 from rwq_cli.output.sections import COMMAND_STYLE, Section, wrapped
@@ -126,6 +126,12 @@ def test_a_cut_text_fits(text: str, room: int, middle: bool) -> None:
 )
 def test_words_are_wrapped(text: str, room: int, lines: list[str]) -> None:
     assert wrapped(text, room) == lines
+
+
+def test_styles_take_no_room_in_a_line() -> None:
+    text = "on \x1b[1;31mprod\x1b[0m."
+    assert wrapped_styled(text, 8) == text
+    assert wrapped_styled(text, 7) == text.replace("on ", "on \n")
 
 
 @pytest.mark.parametrize("colour", [True, False])
