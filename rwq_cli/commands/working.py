@@ -55,7 +55,7 @@ def show_plan(
             is_last = policy.is_last(returns + 1)
             jobs.append(Job(queue, item.item_id, data, holder, returns, is_last, deadline_s=inf))
         try:
-            plan = Planned(items, invocations.of(jobs, invocations.planned_file), None)
+            plan = Planned(items, invocations.of(jobs, dry_run=True), None)
         except BadArguments as error:
             plan = Planned(items, None, str(error))
         settings.environment.note(f"{DRY_RUN}this would be run next")

@@ -121,8 +121,9 @@ class Commands:
                     return
                 os.waitpid(found.si_pid, os.WNOHANG)
 
-    def run(self, jobs: Sequence[Job]) -> JobEnd:
+    def run(self, given: Job | Sequence[Job]) -> JobEnd:
         """Run the command for some jobs of one queue; returns what becomes of them."""
+        jobs = [given] if isinstance(given, Job) else given
         number = jobs[0].slot
         try:
             with self.turn:
@@ -131,7 +132,7 @@ class Commands:
                 self._runs[number] = None
             return self._run(jobs, number)
         except BaseException as error:
-            self._fail(error)
+            self.fail(error)
             if run := self._runs.get(number):
                 run.kill()
             return PutBack(front=True)
@@ -200,10 +201,10 @@ class Commands:
                 self.passage.wait_for_reader()
                 streams = read_from(streams)
         except BaseException as error:
-            self._fail(error)
+            self.fail(error)
 
-    def _fail(self, error: BaseException) -> None:
-        """Nobody expects it; the commands are not left alone."""
+    def fail(self, error: BaseException) -> None:
+        """End the worker with an error that nobody expects; the commands are not left alone."""
         self._end_with(error)
         self.end_all()
 

@@ -72,12 +72,8 @@ class Invocations:
             if value is not None and name not in _OWN
         )
 
-    @property
-    def planned_file(self) -> bytes:
-        return os.fsencode(os.path.join(self.file_directory, "rwq-work"))
-
-    def of(self, jobs: Sequence[Job], file: bytes | None = None) -> Invocation:
-        """The invocation for these items of one queue, with this file instead of a new one."""
+    def of(self, jobs: Sequence[Job], *, dry_run: bool = False) -> Invocation:
+        """The invocation for these items of one queue; in a dry run, without a file of its own."""
         first, variables = jobs[0], self._variables(jobs[0])
         stdin = first.data if self.input is Input.STDIN else None
         if self.task_dir is not None:
@@ -86,11 +82,11 @@ class Invocations:
         assert self.program is not None
         if self.is_batch:
             stdin = b"".join(map(_line, jobs))
-        made = None
-        if self.input is Input.FILE and file is None:
-            file = made = self._write_file(first.data)
+        file = None
+        if self.input is Input.FILE and not dry_run:
+            file = self._write_file(first.data)
         words = self._arguments(first, file)
-        return Invocation(self.program, words, variables, self._inherited, stdin, made)
+        return Invocation(self.program, words, variables, self._inherited, stdin, file)
 
     def _write_file(self, data: bytes) -> bytes:
         path = ""
@@ -110,7 +106,7 @@ class Invocations:
     def _arguments(self, job: Job, file: bytes | None) -> list[bytes]:
         values = {b"{id}": job.item_id}
         if self.input is Input.FILE:
-            values[b"{file}"] = file or b""
+            values[b"{file}"] = file or os.fsencode(os.path.join(self.file_directory, "rwq-work"))
         elif self.input is Input.ARG:
             values[b"{data}"] = job.data
 

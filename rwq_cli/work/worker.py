@@ -27,7 +27,7 @@ from rwq_cli.core.work.control import (
     WorkSummary,
 )
 from rwq_cli.core.work.held import taken_from
-from rwq_cli.core.work.job import Ended, Fate, Job, JobEnd
+from rwq_cli.core.work.job import Ended, Fate, Job
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.service.supervision import Supervision, jittered
@@ -190,11 +190,7 @@ class Worker:
         try:
             what(*args)
         except BaseException as error:
-            self._fail(error)
-
-    def _fail(self, error: BaseException) -> None:
-        self._end_with(error)
-        self._commands.end_all()
+            self._commands.fail(error)
 
     def _end_with(self, error: BaseException) -> None:
         """End with this error when the commands that run have ended."""
@@ -203,7 +199,7 @@ class Worker:
 
     def _run_loop(self) -> None:
         try:
-            self._summary = self._work(self._run, stop=self._stop, on_event=self._note)
+            self._summary = self._work(self._commands.run, stop=self._stop, on_event=self._note)
         except BaseException as error:
             self._failure = self._failure or error
         self._has_left = True
@@ -306,9 +302,6 @@ class Worker:
         self._look()
         return self._stage is _Stage.WORKING and not self._is_suspended
 
-    def _run(self, jobs: Job | Sequence[Job]) -> JobEnd:
-        return self._commands.run([jobs] if isinstance(jobs, Job) else jobs)
-
     def _began(self, run: Run) -> None:
         self._run_of.update(dict.fromkeys(run.jobs, run))
         if self._yields_starts:
@@ -331,7 +324,7 @@ class Worker:
                 text = "commands keep running, and rwq will try to reconnect for"
                 self._notes.line(f"{message}; {text} {human.duration(patience_s)}")
             case Failed(error) if not isinstance(error, ServerError):
-                self._fail(error)
+                self._commands.fail(error)
 
     def _settle(self, ended: Ended) -> None:
         event, is_failure = end_event(ended, self._run_of.pop(ended.job, None))
