@@ -66,7 +66,6 @@ class ClusterConnection(Connection):
     def close(self) -> None:
         """Read the slots again when they are needed next, over new connections."""
         self.shared.scripts.clear()
-        self.shared.give_back()
         managers = self._read_last[:]
         self._read_last.clear()
         for node in (node for each in managers for node in list(each.nodes_cache.values())):

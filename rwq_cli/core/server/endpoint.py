@@ -66,7 +66,6 @@ class Endpoint:
     def close(self) -> None:
         """Close all idle links; the next command opens one, resolved and authenticated anew."""
         self.shared.scripts.clear()
-        self.shared.give_back()
         self._client.connection_pool.disconnect(inuse_connections=False)
 
     def note_once(self, line: str, kind: str = "") -> None:
@@ -91,7 +90,7 @@ class Endpoint:
         limits.connect_s = self.connect_timeout_s
         pool = self.client().connection_pool
         try:
-            link = self.shared.take(pool, self.name, self.reply_timeout_s)
+            link = Link(pool, self.name, self.reply_timeout_s, self.shared)
         except (*FAILURES, ValueError) as error:
             raise self._failure(error) from error
         self.shared.was_found = True

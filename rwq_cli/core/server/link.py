@@ -1,18 +1,15 @@
 """One redis-py connection while it is in use: its timeouts, its mode, its errors."""
 
-import os
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from select import POLLIN, poll
 from threading import Thread
 from time import monotonic
 from typing import Any
 from weakref import WeakSet
 
-from redis import connection, exceptions as rx
-from redis.connection import AbstractConnection, ConnectionPool, SSLConnection
+from redis import exceptions as rx
+from redis.connection import AbstractConnection, SSLConnection
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
@@ -29,9 +26,6 @@ _POLL_S = 0.001
 # The timeout applies to each send, so a large command is sent in pieces.
 _PIECE_BYTES = 1 << 20
 _TEXT = frozenset((bytes, str))
-
-# Of the library that redis-py prefers to its own code.
-_pack = getattr(getattr(connection, "hiredis", None), "pack_command", None)
 
 # Returned if no reply has arrived.
 NO_REPLY = object()
@@ -123,25 +117,6 @@ class Shared:
         # If it was never reached, the address may be wrong; a reply was read, so it is a Redis
         # server; and it has taken a write, so it is a primary.
         self.was_found = self.has_answered = self.has_written = False
-        # A link or two that no call uses: what the pool does before one takes longer than it.
-        self.kept: deque[Link] = deque()
-
-    def take(self, pool: Any, name: str, reply_timeout_s: float) -> "Link":
-        """A link of a pool, from it or kept."""
-        with suppress(IndexError):
-            while True:
-                link = self.kept.pop()
-                if link.is_fresh(pool):
-                    link._reply_timeout_s = reply_timeout_s
-                    return link
-                link.give_back()
-        return Link(pool, name, reply_timeout_s, self)
-
-    def give_back(self) -> None:
-        """Give what is kept back to its pool."""
-        with suppress(IndexError):
-            while True:
-                self.kept.pop().give_back()
 
 
 class Link:
@@ -151,17 +126,6 @@ class Link:
         self._pool, self._name, self._shared = pool, name, shared
         self._reply_timeout_s = reply_timeout_s
         self._raw = pool.get_connection()
-        self._process = os.getpid()
-
-    def is_fresh(self, pool: Any) -> bool:
-        """Whether a kept link can be used: what the pool would see to, too."""
-        is_recent = monotonic() < self._raw.next_health_check
-        if not (is_recent and self._pool is pool and self._process == os.getpid()):
-            return False
-        poller = poll()
-        poller.register(self.fileno(), POLLIN)
-        # The server may have closed it.
-        return not poller.poll(0)
 
     def set_modes(self) -> None:
         """Turn on CLIENT NO-TOUCH if it is wanted and not on."""
@@ -206,9 +170,6 @@ class Link:
         # number, as Ctrl-C does.
         if not _TEXT.issuperset(map(type, command)):
             command = [word if isinstance(word, bytes | str) else str(word) for word in command]
-        if isinstance(command, ScriptCommand) and _pack is not None:
-            # redis-py looks at each word.
-            return [_pack(command)]
         return self._raw.pack_command(*command)
 
     def read(self, request: Command) -> Any:
@@ -260,17 +221,7 @@ class Link:
         return timeout_s
 
     def release(self) -> None:
-        """Give the connection back, without outstanding replies; or keep it."""
-        # Another kind of pool would not notice that the primary has changed; and the pool of a
-        # client is its owner's.
-        is_own = type(self._pool) is ConnectionPool and isinstance(self._raw, _InTime)
-        if is_own and not self._shared.kept:
-            self._shared.kept.append(self)
-        else:
-            self.give_back()
-
-    def give_back(self) -> None:
-        """Give the connection back to its pool."""
+        """Give the connection back to its pool, without outstanding replies."""
         if not isinstance(self._raw, _InTime):
             # The client that it belongs to has a timeout of its own.
             self._raw._sock.settimeout(self._raw.socket_timeout)
