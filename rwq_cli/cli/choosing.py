@@ -75,13 +75,8 @@ _FILTERS: dict[str, tuple[Any, ...]] = {
     "holder_glob": (
         *("--holder GLOB", bytes, "Only leases of such holders.", os.fsencode, offer_holders),
     ),
-    "reason_glob": (
-        *("--reason GLOB", bytes, "Only items buried for such a reason.", os.fsencode),
-    ),
-    "returns": (
-        *("--returns N", Any, "Only items returned so often, such as '>=2'."),
-        comparison,
-    ),
+    "reason_glob": ("--reason GLOB", bytes, "Only items buried for such a reason.", os.fsencode),
+    "returns": ("--returns N", Any, "Only items returned so often, such as '>=2'.", comparison),
 }
 _OPTIONS = {name: usage.split()[0] for name, (usage, *_) in _FILTERS.items()}
 

@@ -220,11 +220,10 @@ class Settings(OutputOptions):
             return
         names = dict.fromkeys(each.name for each in self._protecting_contexts)
         if named not in names:
-            this = "this server does not belong to a context"
-            this = f"this is context {' and '.join(names)}" if names else this
+            none = "this server does not belong to a context"
+            said = f"this is context {' and '.join(names)}" if names else none
             raise InvalidArgument(
-                f"--yes={named} is for another server: {this}",
-                "check -c, -u and rwq context show",
+                f"--yes={named} is for another server: {said}", "check -c, -u and rwq context show"
             )
 
     @property
