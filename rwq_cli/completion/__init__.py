@@ -42,7 +42,7 @@ class _Bash(_Described, BashComplete):
 
     def get_completion_args(self) -> tuple[list[str], str]:
         args, last = super().get_completion_args()
-        words = re.sub(r"\0?([:=]+)\0?", r"\1", "\0".join((*args, last))).split("\0")
+        words = re.sub(r"\0([:=]+)(\0|$)", r"\1", "\0".join((*args, last))).split("\0")
         self._split = len(words[-1]) - (0 if last in (":", "=") else len(last))
         return words[:-1], words[-1]
 
