@@ -137,12 +137,11 @@ def check(
                     unread.update(dict.fromkeys((each.name for each in rest), reason))
         # Monitoring does not read stderr.
         is_absent = is_line and checks[0].counts.is_empty and not exists(opened.queues[0])
-    names = [queue.name for queue in opened.queues]
     level = thresholds.worst([Level.OK, *(check.level for check in checks)])
     if unread:
         level = thresholds.worst([level, Level.UNKNOWN]) if is_nagios else Level.UNKNOWN
     if not is_nagios:
-        text = exposition(queue_metrics(names, checks))
+        text = exposition(queue_metrics([queue.name for queue in opened.queues], checks))
     elif opened.is_one:
         text = nagios_line(checks[0], is_absent=is_absent)
     else:

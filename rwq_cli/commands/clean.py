@@ -26,11 +26,6 @@ GROUP_HELP = "Return what dead workers left behind."
 _REPAIRS = tuple(repair.value for repair in Repair)
 
 
-def _preview(action: CleanAction) -> str:
-    verb = WORDS[action.action.value].infinitive
-    return f"would {verb} {escaped(action.item_id)}: {action.state.value}"
-
-
 CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
     "A repair of a clean",
     field("queue", "queue", "the queue's name", NAME),
@@ -50,7 +45,9 @@ CLEAN: Kind[CleanAction] = Kind(
     idle="nothing to clean",
     # For cron, which mails what is printed.
     news=frozenset(_REPAIRS),
-    preview=_preview,
+    preview=lambda each: (
+        f"would {WORDS[each.action].infinitive} {escaped(each.item_id)}: {each.state}"
+    ),
 )
 
 

@@ -54,8 +54,7 @@ def demo(settings: Settings) -> None:
 
     rwq demo
     """
-    environment = settings.environment
-    is_bold = settings.colour
+    environment, is_bold = settings.environment, settings.colour
     with raising_on_terminate(replaces=True), throwaway(environment.variables) as server:
         server.ensure_running()
         directory = server.directory / "demo"
