@@ -22,11 +22,7 @@ OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
     "What became of an item",
     field("queue", "queue", "the queue's name", NAME),
     field("id", "what.item_id", "the item's ID", ID),
-    field(
-        "status",
-        "what.status",
-        "what was done, or why nothing was: see [below](#what-became-of-items)",
-    ),
+    field("status", "what.status", "what was done, or why not ([words](#what-became-of-items))"),
     field("holder", "what.holder", "who holds the item, if that is why nothing was done"),
     is_stream=True,
 )

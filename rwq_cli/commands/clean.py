@@ -133,11 +133,7 @@ def light(
     cleaning: Cleaning,
     deep_every: Annotated[
         Duration | None,
-        option(
-            "--deep-every DUR",
-            "With --every: also a deep clean about this often.",
-            options.interval,
-        ),
+        option("--deep-every DUR", "With --every: also a deep clean this often.", options.interval),
     ] = None,
 ) -> ExitStatus:
     """Return abandoned items and promote due ones; fast. Abandoned items are in processing without

@@ -145,9 +145,7 @@ def checked_sections(record: Record) -> list[Section]:
     return [Section(record["context"] or "", rows)]
 
 
-GROUP_HELP = (
-    "Name servers in ~/.config/rwq/config.toml, each with its queue, password and protection."
-)
+GROUP_HELP = "Name servers in ~/.config/rwq/config.toml, with queue, password and protection."
 
 _HELP = "The context's name."
 NameArgument = Annotated[str, argument("NAME", _HELP, offer=offer_contexts)]

@@ -20,6 +20,7 @@ from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
 from rwq_cli.views.command_lines import CommandLines, shell_word
 from rwq_cli.views.meanings import REMEDIES, Remedy
 
+_KNOWN = f"known findings: {', '.join(Code)}"
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}
 
 
@@ -64,9 +65,7 @@ FINDING_FIELDS: Fields[Any] = Fields(
     field("count", "finding.count", "how many items or keys", COUNT),
     field("fixed", "finding.fixed", "how many of them were fixed (`--fix`)", COUNT, rank=1),
     field("left", "finding.left", "how many are left", COUNT),
-    field(
-        "examples", "examples", "up to five IDs or keys, escaped; `examples_b64` has their bytes"
-    ),
+    field("examples", "examples", "up to five IDs or keys, escaped"),
     field("examples_b64", "examples_b64", "the bytes of the examples, in base64"),
     field("examples_are", "examples_are", "`ids` or `keys`"),
     field("cause", "remedy.cause", "what it is"),
@@ -128,9 +127,7 @@ def _codes(text: str) -> frozenset[Code]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in set(Code):
-            raise InvalidArgument(
-                f"no such finding: {name!r}", f"known findings: {', '.join(Code)}"
-            )
+            raise InvalidArgument(f"no such finding: {name!r}", _KNOWN)
     return frozenset(map(Code, names))
 
 
@@ -167,9 +164,7 @@ def doctor(
         raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
     if not codes:
-        raise InvalidArgument(
-            "--only and --skip leave no findings", f"known findings: {', '.join(Code)}"
-        )
+        raise InvalidArgument("--only and --skip leave no findings", _KNOWN)
     opened = OpenQueues(settings, all_queues=all_queues, changes=fix).find()
     out, is_one = settings.out, opened.is_one
     out.continues = not is_one

@@ -66,7 +66,7 @@ def lease(
             "--id ID",
             "This item, wherever it waits; repeatable.",
             options.parse_id,
-            offer=options.offer_ids(),
+            options.offer_ids(),
         ),
     ] = None,
     wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False,

@@ -22,11 +22,7 @@ _SOURCES = {
     Which.ALL: Source(main=True, processing=True, delayed=True, buried=True),
 }
 # What the options imply without WHICH and --state: where the items are that have it.
-_IMPLIED = (
-    ("reason_glob", Which.BURIED),
-    ("holder_glob", Which.PROCESSING),
-    ("returns", Which.ALL),
-)
+_IMPLIED = {"reason_glob": Which.BURIED, "holder_glob": Which.PROCESSING, "returns": Which.ALL}
 _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.DUE)
 
 
@@ -73,7 +69,7 @@ def ls(
     such = "" if selection.is_all else "such "
     states = selection.states
     if which is None and not states:
-        implied = (where for name, where in _IMPLIED if getattr(selection, name) is not None)
+        implied = (where for key, where in _IMPLIED.items() if getattr(selection, key) is not None)
         which = next(implied, None)
     source = _SOURCES.get(which or Which.WAITING, Source(processing=True))
     if states and which in (None, Which.ALL):

@@ -21,13 +21,7 @@ WAIT_FIELDS: Fields[WaitResult] = Fields(
     field("queue", "counts.queue", "the queue's name", ID),
     field("reached", "reached", "whether the condition was met in time", _IN_TIME, "IN TIME"),
     *(field(name, f"counts.{name}", "as in the counts", COUNT) for name in _LENGTHS),
-    field(
-        "remaining",
-        "remaining",
-        "how many items of `--id` still exist; null without it",
-        COUNT,
-        "NOT GONE",
-    ),
+    field("remaining", "remaining", "how many of `--id` exist; null without it", COUNT, "NOT GONE"),
     field(
         *("waited_seconds", lambda waited: round(waited.waited_s, 3), "how long it waited"),
         *(DURATION, "WAITED"),
@@ -50,11 +44,7 @@ def _sections(waited: WaitResult) -> list[Section]:
 def wait(
     settings: Settings,
     until_empty: Annotated[
-        bool,
-        option(
-            "--until-empty",
-            "Until nothing waits, is processed or delayed (the default). Buried ones do not count.",
-        ),
+        bool, option("--until-empty", "Until nothing waits, is processed or delayed (the default).")
     ] = False,
     below: Annotated[int | None, option("--below N", "Until fewer than N wait.", min=1)] = None,
     ids: Annotated[

@@ -203,11 +203,7 @@ _FACTS: Sequence[tuple[str, str | Callable[[Shown], object], str]] = (
     ("in_cleaning", "report.facts.in_cleaning", _CLEANING),
     ("data_key", lambda s: s.keys.item(s.item.item_id), "the name of the data key"),
     ("main_places", "report.main_places", "its places in the main list, 0 = next to be leased"),
-    (
-        "processing_places",
-        "report.processing_places",
-        "its places in processing, 0 = leased longest ago",
-    ),
+    ("processing_places", "report.processing_places", "its places in processing, 0 = the oldest"),
     ("lease_keys", lambda s: [*map(escaped, s.leases)], "the names of the lease keys that exist"),
     ("leases", _lease_objects, "those that hold a lease: `key`, `holder`, `ttl_ms`"),
     (
@@ -232,9 +228,7 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
     field("findings", "findings", "what `doctor` would report, by its codes"),
     *(field(part, partial(_joined, part), "of the findings") for part in ("cause", "cure")),
     field("places_per_second", "forecast.rate_per_s", "how fast the item moves up (`--eta`)"),
-    field(
-        "result", "result", "the result kept under this ID; null if there is none", is_object=True
-    ),
+    field("result", "result", "the result kept under this ID; null if none", is_object=True),
     *(each._replace(name=f"result.{each.name}") for each in KEPT_FIELDS),
     field("facts", "report", "what was read", is_object=True),
     *(field(f"facts.{name}", get, help) for name, get, help in _FACTS),

@@ -56,7 +56,10 @@ def _data_json(item: Item) -> str | None:
 
 _STATE = {"style": lambda item: state_style(item.state)}
 _DATA = {**TEXT, "format": lambda item: preview_text(item) or "", "is_data": True}
-_PLACE = {"show": lambda place: "-" if place is None else str(place), "right": True}
+_OR_DASH = {"show": lambda value: "-" if value is None else str(value)}
+_PREVIEW = {**_OR_DASH, "cut": Cut.END, "may_be_unknown": True}
+_USED = {**AGO, "may_be_unknown": True}
+_PLACE = {**_OR_DASH, "right": True}
 _HOLDER = {"format": _holder, "cut": Cut.MIDDLE}
 _LEFT = {"format": _time_left, "right": True}
 
@@ -67,52 +70,17 @@ ITEM_FIELDS: Fields[Item] = Fields(
     field("state", "state", "one of the states", _STATE, rank=9),
     field("bytes", "payload_bytes", "the size of the data", SIZE, "SIZE", 2, may_be_unknown=True),
     field("data", "data", "the data, if requested (`lease`, `--data`)", _DATA, rank=3),
-    field(
-        "preview",
-        preview_text,
-        "the first 200 bytes of the data, escaped",
-        title="DATA",
-        rank=3,
-        format=lambda item: "-" if item.preview is None else preview_text(item) or "",
-        cut=Cut.END,
-        may_be_unknown=True,
-    ),
-    field(
-        "position", "position", "0 = next to be leased; null if it is not waiting", _PLACE, "#", 5
-    ),
-    field(
-        "idle_seconds",
-        "idle_s",
-        "since the data was last used; for a waiting item, about since it was added",
-        AGO,
-        "LAST USE",
-        rank=1,
-        may_be_unknown=True,
-    ),
-    field(
-        "lease",
-        "lease",
-        "null if there is none; a guard of a delayed or buried item counts as one",
-        is_object=True,
-    ),
+    field("preview", preview_text, "the first 200 bytes of the data, escaped", _PREVIEW, "DATA", 3),
+    field("position", "position", "0 = next to be leased; null if not waiting", _PLACE, "#", 5),
+    field("idle_seconds", "idle_s", "since its data was last used, or added", _USED, "LAST USE", 1),
+    field("lease", "lease", "or null; guards of delayed and buried items count", is_object=True),
     field("lease.holder", "lease.holder", "who holds it, escaped", _HOLDER, "HOLDER", 6),
     field("lease.ttl_ms", "lease.ttl_ms", "the time left; null = no expiry", _LEFT, "TIME LEFT", 7),
     field("due_ms", "due_ms", "when a delayed item is due", MOMENT, "DUE", rank=7),
     field("buried_ms", "buried_ms", "when a buried item was buried", MOMENT, "BURIED", rank=5),
     field("reason", "reason", "why a buried item was buried", TEXT, rank=6),
-    field(
-        "returns",
-        "returns",
-        "how often a clean returned it, or an attempt of `rwq work` failed",
-        COUNT,
-        rank=4,
-    ),
-    field(
-        "data_json",
-        _data_json,
-        "the data parsed, with every digit, if it is JSON and requested",
-        cut=Cut.END,
-    ),
+    field("returns", "returns", "how often it was returned, or `rwq work` failed", COUNT, rank=4),
+    field("data_json", _data_json, "the JSON data, if requested, with every digit", cut=Cut.END),
 )
 
 Columns = Sequence[Field[Item]]
