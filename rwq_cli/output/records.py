@@ -38,7 +38,6 @@ class Output:
         self.continues = False
         self._environment = options.environment
         self._written = self._changed_ids = 0
-        self._has_header = False
         # Until `use`, which does not come if there are no queues.
         self._fields: Fields[Any] = Fields("")
         self._table: Sequence[Field[Any]] = ()
@@ -234,8 +233,7 @@ class Output:
         self._write(b"\n".join((*ids, b"")))
 
     def _write_header(self) -> None:
-        if self._fields.all and not self._has_header:
-            self._has_header = True
+        if self._fields.all and not self._written:
             titles = [column.flat_name for column in self._table]
             self._csv.writerow(titles or self._fields.flat_names)
 
