@@ -88,7 +88,7 @@ def _edited(path: Path) -> Iterator[tomlkit.TOMLDocument]:
         with suppress(OSError):
             fcntl.flock(folder, fcntl.LOCK_EX)
         try:
-            document = tomlkit.parse(read_text(path)[0])
+            document = tomlkit.parse(read_text(path))
         except (TOMLKitError, RecursionError) as error:
             raise malformed(path, error)
         if "contexts" not in document:

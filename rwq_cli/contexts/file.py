@@ -78,12 +78,11 @@ class Contexts(NamedTuple):
     by_name: Mapping[str, Context] = MappingProxyType({})
     current: str | None = None
     previous: str | None = None
-    is_readable_by_others: bool = False
 
     def get(self, name: str) -> Context:
         """The context of this name, to be used."""
         context = self.named(name)
-        if self.is_readable_by_others and holds_secret(context.url):
+        if holds_secret(context.url) and os.stat(self.path).st_mode & 0o044:
             raise ContextError(
                 f"{self.path} holds the password of context {name}, and other users can read it",
                 f"chmod 600 {self.path}",
@@ -107,15 +106,14 @@ def holds_secret(url: str) -> bool:
 
 
 def read_contexts(path: Path) -> Contexts:
-    text, mode = read_text(path)
     try:
-        document = tomllib.loads(text)
+        document = tomllib.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise malformed(path, error)
-    return parse_contexts(path, document, is_readable_by_others=bool(mode & 0o044))
+    return parse_contexts(path, document)
 
 
-def read_text(path: Path) -> tuple[str, int]:
+def read_text(path: Path) -> str:
     try:
         # That of a symlink's target, too.
         for folder in dict.fromkeys((path.parent, Path(os.path.realpath(path)).parent)):
@@ -131,11 +129,11 @@ def read_text(path: Path) -> tuple[str, int]:
             _check_writers(path, status, "chmod 600")
             raw = file.read()
     except (FileNotFoundError, NotADirectoryError):
-        return "", 0
+        return ""
     except OSError as error:
         raise ContextError(f"cannot read {path}: {os_reason(error)}", "check its permissions")
     try:
-        return unmarked(raw, str(path), ContextError).decode(), status.st_mode
+        return unmarked(raw, str(path), ContextError).decode()
     except UnicodeDecodeError:
         raise malformed(path, "it is not UTF-8")
 
@@ -150,13 +148,10 @@ def malformed(path: Path, error: Exception | str) -> ContextError:
     return ContextError(f"{path} is not TOML: {error}", "correct it in an editor")
 
 
-def parse_contexts(
-    path: Path, document: Mapping[str, Any], *, is_readable_by_others: bool = False
-) -> Contexts:
+def parse_contexts(path: Path, document: Mapping[str, Any]) -> Contexts:
     _check_table(str(path), document, _FILE)
     by_name = {name: _context(path, name, it) for name, it in document.get("contexts", {}).items()}
-    current, previous = document.get("current"), document.get("previous")
-    return Contexts(path, by_name, current, previous, is_readable_by_others)
+    return Contexts(path, by_name, document.get("current"), document.get("previous"))
 
 
 def _check_table(where: str, table: Mapping[str, Any], checks: Mapping[str, _Check]) -> None:
