@@ -14,14 +14,8 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.items.add import Due, NewItems, add_batches, add_spread
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.input.records import (
-    IdRule,
-    InputFormat,
-    RecordReader,
-    parse_id_rule,
-    random_id,
-    with_id,
-)
+from rwq_cli.input import records
+from rwq_cli.input.records import IdRule, InputFormat, RecordReader, parse_id_rule
 from rwq_cli.input.values import parse_time
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
@@ -65,7 +59,7 @@ def add(
         IdRule | None,
         option(
             "--id-from RULE",
-            "uuid, the default; from the data: sha256, line, field:NAME.",
+            "uuid (default); of data: sha256, line, field:NAME.",
             parse_id_rule,
         ),
     ] = None,
@@ -76,9 +70,7 @@ def add(
     at: Annotated[
         str | None,
         option(
-            "--at TIME",
-            "Delay until 08:00, 2026-11-22T08:00 (Z, +01:00) or @UNIX, by the server's clock.",
-            _time,
+            "--at TIME", "Until 08:00, 2026-11-22T08:00 (Z, +01:00), @UNIX (server's clock).", _time
         ),
     ] = None,
     strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
@@ -124,7 +116,7 @@ def add(
     reader = RecordReader(
         settings.environment,
         input_format,
-        id_from or random_id,
+        id_from or records.random_id,
         strict=strict,
         report=bad_record_reporter(settings, "not added"),
         due=due,
@@ -135,7 +127,7 @@ def add(
     if not data and not file and settings.environment.stdin_is_terminal:
         settings.environment.note("reading items from the terminal, one per line; Ctrl-D ends")
     if item_id is not None:
-        items = with_id(items, item_id)
+        items = records.with_id(items, item_id)
     added: Counter[bytes] = Counter()
     found: Iterable[tuple[bytes, OutcomeBatch]]
     if len(queues) > 1:

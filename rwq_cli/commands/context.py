@@ -174,11 +174,9 @@ def list_(settings: Settings) -> None:
     )
 
 
-def _show_one(
-    settings: Settings, context: Context, current: str | None, text: str | None = None
-) -> None:
+def _show_one(settings: Settings, context: Context, current: str | None, text: str = "") -> None:
     record = context_record(context, current)
-    settings.out.describe([record], CONTEXT_FIELDS, context_sections, text=text)
+    settings.out.describe([record], CONTEXT_FIELDS, context_sections, text=text or None)
 
 
 @command(record=CONTEXT_FIELDS, no="no context is in use", reads_only=True, always_table=True)
@@ -311,12 +309,7 @@ def rm(
     settings.out.describe(records, CONTEXT_FIELDS, is_one=False, text=text)
 
 
-@command(
-    record=CHECKED_FIELDS,
-    ok="it can be reached, whatever else was found",
-    reads_only=True,
-    always_table=True,
-)
+@command(record=CHECKED_FIELDS, ok="it can be reached", reads_only=True, always_table=True)
 def check(
     settings: Settings,
     name: Annotated[

@@ -104,12 +104,11 @@ def edit(
         """The edits, while the items are read, with a pause in each second."""
         queue.connection.set_no_touch()
         flushed_s, progress = queue.clock.monotonic(), queue.progress
+        items_max = LINES_MAX if lines else _RUN_ITEMS
         for ids in in_batches(chosen.ids, items_max=_NAMED_MAX):
             skipped = Skipped()
             read = chain.from_iterable(read_items(queue, ids, skipped))
-            for number, items in enumerate(
-                in_batches(read, items_max=LINES_MAX if lines else _RUN_ITEMS)
-            ):
+            for number, items in enumerate(in_batches(read, items_max=items_max)):
                 if not number:
                     progress.begin("editing", len(ids))
                 same, changed = list[ItemSnapshot](), list[bytes]()

@@ -99,11 +99,7 @@ _ITEM_FIELDS: Fields[ItemSnapshot] = Fields(
     field("buried_ms", "buried_ms", "when a buried item was buried"),
     field("reason", "reason", "why a buried item was buried"),
     field("returns", "returns", "how often it was returned"),
-    field(
-        "nearer",
-        "nearer",
-        "`next` or `last`: the end of the queue that a waiting item was nearer to",
-    ),
+    field("nearer", "nearer", "`next` or `last`: the end of the queue that it was nearer to"),
 )
 # In the formats other than its own: each queue's name with an item.
 EXPORT_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(

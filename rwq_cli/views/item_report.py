@@ -6,13 +6,8 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BLOCK_IDS, Flush, in_batches
-from rwq_cli.core.inspect.lookup import (
-    Forecast,
-    ItemReport,
-    describe,
-    forecast as forecast_items,
-    inspect_items,
-)
+from rwq_cli.core.inspect import lookup
+from rwq_cli.core.inspect.lookup import Forecast, ItemReport
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, ResultKey
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Item, Lease, State
@@ -140,12 +135,12 @@ def read_shown(
     # `eta_s` is how long to watch the queue for a forecast. Each page of many IDs walks over the
     # lists. Whole payloads are kept for a page.
     for page in in_batches(ids, later_max=0 if data else _PAGE_IDS):
-        reports = inspect_items(queue, page)
-        items, found = describe(queue, reports, data=data, sizes=sizes)
+        reports = lookup.inspect_items(queue, page)
+        items, found = lookup.describe(queue, reports, data=data, sizes=sizes)
         if found is None:
             note("rwq: this user may not read results; none are shown")
         none = [None] * len(page)
-        forecasts = none if eta_s is None else forecast_items(queue, reports, sample_s=eta_s)
+        forecasts = none if eta_s is None else lookup.forecast(queue, reports, sample_s=eta_s)
         for item, report, key, forecast in zip(
             items, reports, found or none, forecasts, strict=True
         ):

@@ -5,14 +5,8 @@ from typing import TYPE_CHECKING
 
 from rwq_cli.core.errors import ConnectionLost, ServerError, Unreachable
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.thresholds import (
-    Check,
-    Evaluation,
-    Level,
-    Limits,
-    Measure,
-    check as check_queue,
-)
+from rwq_cli.core.inspect import thresholds
+from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
@@ -125,11 +119,7 @@ CHECK_FIELDS: Fields[Check] = Fields(
         lambda check: [f"{each.level}: {_in_words(check, each)}" for each in _alerting(check)],
         "each limit that is exceeded, or cannot be checked, as `LEVEL: text`",
     ),
-    field(
-        "server_up_seconds",
-        "server_up_s",
-        "if the age is cut short by a restart of the server: how long ago that was; else null",
-    ),
+    field("server_up_seconds", "server_up_s", "since a restart that cuts the age short; else null"),
 )
 
 
@@ -165,7 +155,7 @@ def queue_scraper(connection: "Connection") -> Callable[[Sequence[Queue]], list[
         checks: list[Check] = []
         for name in names:
             try:
-                checks.append(check_queue(Queue(own, name), {}))
+                checks.append(thresholds.check(Queue(own, name), {}))
             except (Unreachable, ConnectionLost):
                 break
             except ServerError:
