@@ -58,19 +58,16 @@ def batch_status(successes: int, failures: int) -> ExitStatus:
     return ExitStatus.PARTIAL if successes else ExitStatus.NO
 
 
-class UsageError(InvalidArgument):
+class UsageError(InvalidArgument, code="usage"):
     """The command line cannot be parsed; `help` is printed in place of an error if there is one."""
 
-    code = "usage"
     help: str | None = None
 
 
-class OutputError(RwqError):
-    code = "output"
+class OutputError(RwqError, code="output"): ...
 
 
-class Fault(RwqError):
-    code = "bug"
+class Fault(RwqError, code="bug"): ...
 
 
 # The exit code of each error. An error that is not listed has that of its nearest base class.

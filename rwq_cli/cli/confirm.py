@@ -18,8 +18,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 MANY = 1000
 
 
-class Declined(RwqError):
-    code = "declined"
+class Declined(RwqError, code="declined"): ...
 
 
 def is_confirmed(settings: Settings, *, yes: bool) -> bool:

@@ -9,10 +9,7 @@ from rwq_cli.exit_codes import ExitCode, ExitStatus
 if TYPE_CHECKING:
     from rwq_cli.output.field import Fields
 
-_OWN_MEANINGS: dict[ExitCode, str] = {
-    ExitStatus.OK: "done",
-    ExitStatus.USAGE: "wrong usage",
-}
+_OWN_MEANINGS: dict[ExitCode, str] = {ExitStatus.OK: "done", ExitStatus.USAGE: "wrong usage"}
 # What only reads does nothing in part.
 UNWRITTEN = "the output could not be written"
 _OF_MONITORS = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)

@@ -29,10 +29,8 @@ _DATA_FIELDS = frozenset({"data", "data_b64", "data_json"})
 _SIZE_FIELDS = frozenset({"bytes", "preview"})
 
 
-class ReadOnlyContext(InvalidArgument):
+class ReadOnlyContext(InvalidArgument, code="read-only-context"):
     """The context is read-only, and the command changes something."""
-
-    code = "read-only-context"
 
 
 class ServerSetting(NamedTuple):

@@ -153,8 +153,7 @@ _PASSWORDS = frozenset({"password_command", "password_file"})
 _NO_SUCH = "wrong usage, or there is no such context"
 
 
-class NoContext(RwqError):
-    code = "no-context"
+class NoContext(RwqError, code="no-context"): ...
 
 
 @command(record=CONTEXT_FIELDS, reads_only=True, plain={"a context": ", ".join(LIST_COLUMNS)})

@@ -22,8 +22,7 @@ from rwq_cli.streams import unmarked
 COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
 
 
-class ContextError(InvalidArgument):
-    code = "context"
+class ContextError(InvalidArgument, code="context"): ...
 
 
 class Protection(StrEnum):

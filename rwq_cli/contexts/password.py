@@ -20,8 +20,7 @@ TIMEOUT_S = 30.0
 _BYTES_MAX = 65536
 
 
-class PasswordCommandFailed(ServerError):
-    code = "password-command"
+class PasswordCommandFailed(ServerError, code="password-command"): ...
 
 
 def read_password_file(path: Path, option: str) -> str:
@@ -93,8 +92,9 @@ def _printed(command: str) -> str:
                 # can do.
                 process_group=None if has_terminal() else 0,
             )
+            assert process.stdout is not None
+            at_end.callback(process.stdout.close)
             at_end.callback(_end, process)
-        assert process.stdout is not None
         try:
             process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -124,5 +124,3 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.wait()
-    assert process.stdout is not None
-    process.stdout.close()

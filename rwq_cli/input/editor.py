@@ -33,8 +33,7 @@ _CANNOT_RUN = (126, 127)
 _REASON_BYTES = 200
 
 
-class EditorError(RwqError):
-    code = "editor"
+class EditorError(RwqError, code="editor"): ...
 
 
 class Draft:

@@ -19,8 +19,7 @@ from rwq_cli.undo.run import UndoFileBusy, UndoReader
 _OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
 
 
-class NothingToUndo(RwqError):
-    code = "nothing-to-undo"
+class NothingToUndo(RwqError, code="nothing-to-undo"): ...
 
 
 class UndoState(StrEnum):

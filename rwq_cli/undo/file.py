@@ -43,8 +43,7 @@ UNDONE = ".undone"
 REDO = ".redo"
 
 
-class UndoFileError(RwqError):
-    code = "undo-file"
+class UndoFileError(RwqError, code="undo-file"): ...
 
 
 def undo_directory(variables: Mapping[str, str]) -> Path:

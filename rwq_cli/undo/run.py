@@ -32,8 +32,7 @@ from rwq_cli.output.export_file import BEGUN_LINE, ControlWord, control_line
 from rwq_cli.undo.file import UNDONE, append, lock, open_undo_file
 
 
-class UndoFileBusy(RwqError):
-    code = "undo-file-busy"
+class UndoFileBusy(RwqError, code="undo-file-busy"): ...
 
 
 class UndoReader:

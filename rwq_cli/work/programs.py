@@ -23,10 +23,8 @@ _FILES_EACH, _FILES_BESIDE = 6, 64
 _EXHAUSTED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
-class CannotRun(InvalidArgument):
+class CannotRun(InvalidArgument, code="cannot-run"):
     """The command cannot be run, whatever the item."""
-
-    code = "cannot-run"
 
 
 class Exhausted(CannotRun):
