@@ -59,7 +59,7 @@ def add(
         IdRule | None,
         option(
             "--id-from RULE",
-            "uuid (default); of data: sha256, line, field:NAME.",
+            "uuid (default); from data: sha256, line, field:NAME.",
             parse_id_rule,
         ),
     ] = None,
