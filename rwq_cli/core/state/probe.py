@@ -34,7 +34,8 @@ def probe(
     """Read the facts about IDs, in order, in batches, each at one instant; the caller knows how
     often each is in main and in processing, or with `counts`, in all three lists."""
     known = in_main, in_processing, 0
-    batches = in_batches(ids, items_max=READ_ITEMS)
+    # Fewer than `READ_ITEMS`: the time left of a lease is a command for each name.
+    batches = in_batches(ids)
     for batch, reply in queue.read_each("look_up", batches, scan_max=None, digests_too=digests):
         now_ms = int(reply[0])
         for item_id, at in zip(batch, range(1, len(reply), FACT_FIELDS), strict=True):
