@@ -73,8 +73,9 @@ def all_of(conditions: Iterable[Condition]) -> Callable[[bytes], bool]:
 
 def parse_condition(text: str) -> Condition:
     found = _CONDITION.fullmatch(text) if is_utf8(text) else None
+    bad = InvalidArgument(f"--where cannot be {text!r}", _FORMS)
     if found is None:
-        raise _bad(text)
+        raise bad
     is_negated, symbol, value = bool(found[1]), found[3], found[4]
     path = parse_path(found[2])
     if symbol is None:
@@ -83,7 +84,7 @@ def parse_condition(text: str) -> Condition:
     is_quoted = _QUOTED.fullmatch(value) is not None
     is_odd = value[:1] in "\"'" if symbol == "~" else not _VALUE.fullmatch(value)
     if is_negated or (is_odd and not is_quoted):
-        raise _bad(text)
+        raise bad
     if is_quoted:
         value = unquoted(value)
     if symbol == "~":
@@ -95,10 +96,6 @@ def parse_condition(text: str) -> Condition:
     word = None if is_quoted or _COMPARE[symbol] is not operator.eq else value.encode()
     test = _compares(_COMPARE[symbol], value, number, word)
     return Condition(path, (lambda text: not test(text)) if symbol == "!=" else test)
-
-
-def _bad(text: str) -> InvalidArgument:
-    return InvalidArgument(f"--where cannot be {text!r}", _FORMS)
 
 
 def _matches(regex: "re.Pattern[str]") -> Test:

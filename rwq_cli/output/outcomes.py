@@ -267,15 +267,16 @@ class Outcomes(Generic[T]):
     def done(self) -> str:
         parts: list[str] = []
         was_would = False
+        would = {word: row.infinitive for word, row in WORDS.items()} if self.dry_run else {}
         for word, number in self.totals().items():
-            if not number:
-                continue
-            infinitive = _infinitive(word) if self.dry_run else ""
-            shown = infinitive or word.replace("-", " ")
-            parts.append(f"{'would ' if infinitive and not was_would else ''}{shown} {number:,}")
-            was_would = bool(infinitive)
+            if number:
+                infinitive = would.get(word, "")
+                shown = infinitive or word.replace("-", " ")
+                start = "would " if infinitive and not was_would else ""
+                parts.append(f"{start}{shown} {number:,}")
+                was_would = bool(infinitive)
         first = self.kind.counted[0]
-        nothing = f"nothing to {_infinitive(first)}" if self.dry_run else f"nothing {first}"
+        nothing = f"nothing to {would.get(first, '')}" if self.dry_run else f"nothing {first}"
         text = ", ".join(parts) or self.kind.idle or nothing
         return (DRY_RUN if self.dry_run else "") + text
 
@@ -310,7 +311,6 @@ class Parts:
     # The parts in which nothing was done share one summary.
     def __init__(self, options: OutputOptions) -> None:
         self.out = Output(options)
-        self._options = options
         self._statuses: set[ExitStatus] = set()
         # One of the parts without work, and their number: a cleaning process has ever more.
         self._idle: Outcomes[Any] | None = None
@@ -326,7 +326,7 @@ class Parts:
 
     def finish(self) -> ExitStatus:
         """Write what follows the last part, and return the exit code of all."""
-        environment, output = self._options.environment, self._options.output
+        environment, output = self.out.options.environment, self.out.options.output
         if output is OutputFormat.JSON or (self._statuses and output in _WITH_ROWS):
             self.out.end()
         environment.stdout.flush()
@@ -336,8 +336,3 @@ class Parts:
         status = max(self._statuses, default=ExitStatus.OK)
         is_mixed = self._has_work and status is ExitStatus.NO and ExitStatus.OK in self._statuses
         return ExitStatus.PARTIAL if is_mixed else status
-
-
-def _infinitive(word: str) -> str:
-    """What a dry run says that it would do; empty for nothing."""
-    return WORDS[word].infinitive if word in WORDS else ""

@@ -75,10 +75,9 @@ def _has_values(column: Field[T], texts: Sequence[str], rows: Sequence[T]) -> bo
     """True if a column has values, or may have some that are unknown."""
     if not column.rank or not _EMPTY.issuperset(texts):
         return True
-    values = list(map(column.get, rows))
     # A payload may be `-` itself.
-    is_unknown = column.may_be_unknown and None in values
-    return is_unknown or any(value in ("-", b"-") for value in values)
+    counts = ("-", b"-", *([None] if column.may_be_unknown else []))
+    return any(value in counts for value in map(column.get, rows))
 
 
 def _cells(columns: Sequence[Field[T]], rows: Sequence[T], needed: list[int]) -> list[list[str]]:
