@@ -84,6 +84,8 @@ class Worker:
         self._mark, self._yields_starts = invocations.mark, yields_starts
         self._summary: WorkSummary | None = None
         self._stop, self._stage = StopToken(), _Stage.WORKING
+        # Follows the signals that have come.
+        self._look: Callable[[], object] = lambda: None
         # That nobody has read.
         self._events: deque[Event] = deque()
         self._commands = Commands(
@@ -278,14 +280,17 @@ class Worker:
 
     def _suspend(self) -> None:
         """Ctrl-Z: stop the commands, and then this process, until SIGCONT."""
-        if os.getpid() == 1:
-            # It cannot be stopped from here.
+        if os.getpid() == 1 or self._is_suspended:
+            # The former cannot be stopped from here.
             return
         self._notes.hide()
         self._is_suspended = True
         self._commands.stop_all()
-        # Its threads may still run for a moment when this returns.
-        os.kill(os.getpid(), signal.SIGSTOP)
+        # SIGCONT may have come meanwhile, and need not come again.
+        self._look()
+        if self._is_suspended:
+            # Its threads may still run for a moment when this returns.
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     def _resume(self) -> None:
         """Let the commands go on when it is known whose items they still are."""
