@@ -44,7 +44,11 @@ def _sections(waited: WaitResult) -> list[Section]:
 def wait(
     settings: Settings,
     until_empty: Annotated[
-        bool, option("--until-empty", "Until nothing waits, is processed or delayed (the default).")
+        bool,
+        option(
+            "--until-empty",
+            "Until nothing waits, is processed or delayed (the default). Buried ones do not count.",
+        ),
     ] = False,
     below: Annotated[int | None, option("--below N", "Until fewer than N wait.", min=1)] = None,
     ids: Annotated[
