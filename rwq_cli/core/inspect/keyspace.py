@@ -2,7 +2,7 @@
 what it is; and a walk over all of a queue."""
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rwq_cli.core.batches import in_batches
@@ -145,8 +145,10 @@ class Survey:
             is_leased = source is processing
             for page in source:
                 self._pulse()
-                entries = Counter(page)
-                suspects.update((i, None) for i, n in entries.items() if n > 1 or i in listed)
+                entries = dict.fromkeys(page)
+                if len(entries) < len(page) or not listed.isdisjoint(entries):
+                    times = Counter(page)
+                    suspects.update((i, None) for i, n in times.items() if n > 1 or i in listed)
                 listed.update(entries)
                 if self._on_listed is not None and source is not main:
                     fresh = [item_id for item_id in entries if item_id not in looked_at]
@@ -175,8 +177,7 @@ class Survey:
             unlisted += (item_id for item_id in ids if item_id not in listed)
             # After many removals, `difference_update` copies the set, which doubles the peak
             # memory.
-            for item_id in ids:
-                listed.discard(item_id)
+            deque(map(listed.discard, ids), maxlen=0)
             if self._on_leased is not None:
                 self._note_keys(page)
                 leased = dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
