@@ -187,13 +187,16 @@ class Commands:
 
     def pass_left(self) -> None:
         """Pass on what is still printed by what commands have left running."""
-        for until_s, streams in taken_from(self._left):
-            if not self.passage.is_stalled:
-                streams = read_from(streams, 0)
-            if streams and time.monotonic() < until_s:
-                self._left.append((until_s, streams))
-            elif streams:
-                Thread(target=self._read_on, args=(streams,), name="rwq-left", daemon=True).start()
+        try:
+            for until_s, left in taken_from(self._left):
+                streams = left if self.passage.is_stalled else read_from(left, 0)
+                if streams and time.monotonic() < until_s:
+                    self._left.append((until_s, streams))
+                elif streams:
+                    of_them = (streams,)
+                    Thread(target=self._read_on, args=of_them, name="rwq-left", daemon=True).start()
+        except BaseException as error:
+            self.fail(error)
 
     def _read_on(self, streams: Sequence[Stream]) -> None:
         try:

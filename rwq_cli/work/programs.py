@@ -3,7 +3,6 @@
 import errno
 import os
 import resource
-import select
 import shutil
 import signal
 import sys
@@ -101,15 +100,9 @@ def start(invocation: Invocation) -> tuple[int, list[int], list[int]]:
 
 
 def _stdin(data: bytes | None) -> int:
-    """A pipe or a file in memory that holds the data: nobody has to feed it to the command."""
+    """A file in memory that holds the data: nobody has to feed it to the command."""
     if not data:
         return os.open(os.devnull, os.O_RDONLY)
-    if len(data) <= select.PIPE_BUF:
-        # It is ready in a fifth of the time.
-        reader, writer = os.pipe()
-        os.write(writer, data)
-        os.close(writer)
-        return reader
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("rwq-data")
     else:

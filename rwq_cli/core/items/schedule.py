@@ -1,7 +1,10 @@
 """Touching leases (`lua/ops/touch.lua`); putting items back, delaying and burying them
 (`put.lua`); kicking and promoting them (`push_scheduled.lua`)."""
 
+import json
+from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from rwq_cli.core.batches import BATCH_LEASES, BLOCK_IDS, Flush, acknowledged, in_batches
@@ -118,9 +121,20 @@ def _put(
     def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
         # Each call puts its items in front of those of the call before it.
         parts = [part for call in calls for part in call.parts(BATCH_LEASES)] if is_front else []
-        return put(parts[::-1] if is_front else calls, is_first_look)
+        return put(_in_turn(parts[::-1], dry_run) if is_front else calls, is_first_look)
 
     return Outcomes(run(queue, act, ids, doing, expected, in_order=is_front, grace_s=grace))
+
+
+def _in_turn(calls: Sequence[Located], dry_run: bool) -> Iterator[Located]:
+    """The calls, with the places as they are when those before have taken their entries away."""
+    gone: tuple[list[int], ...] = ([], [])
+    for call in calls:
+        seen = [json.loads(f"[{place.strip('[]')}]") for place in call.places]
+        now = ([at - 4 * bisect_left(gone[at % 4], at // 4) for at in each] for each in seen)
+        yield call._replace(places=[json.dumps(each) for each in now])
+        for at in () if dry_run else chain.from_iterable(seen):
+            insort(gone[at % 4], at // 4)
 
 
 def kick(

@@ -57,6 +57,13 @@ class TestRelease:
         assert raw.exists(b"jobs:processing") == 0
         assert settling(raw) == {"released": sorted(ids)}
 
+    def test_those_of_a_long_list_come_next_in_the_given_order(
+        self, queue: WorkQueue, raw: Redis
+    ) -> None:
+        ids = random.Random(0).sample(many(raw, 9000), 900)
+        assert len(by_status(queue.release_many(ids, front=True))[Status.RELEASED]) == 900
+        assert raw.lrange(b"jobs:queue", -900, -1)[::-1] == ids
+
     def test_a_delay_and_the_front_are_refused_together(self, queue: WorkQueue) -> None:
         with pytest.raises(InvalidArgument):
             queue.release_many([b"a"], delay_s=1, front=True)
