@@ -162,7 +162,7 @@ def _whole_number(name: str, least: int) -> Callable[[str], int]:
 
 
 def checked_duration(check: Callable[[float], object]) -> Callable[[str], Duration]:
-    """Parses a duration that `check`, which raises for others, accepts."""
+    """Return a parser of durations; `check` raises for those that are not allowed."""
 
     def parse(text: str) -> Duration:
         duration = Duration(text)

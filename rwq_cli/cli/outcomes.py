@@ -111,7 +111,7 @@ def _why(
 
 
 def _holding(outcome: Outcome, lease: Lease | None) -> str:
-    """Who holds an item, and for how long by a later read; a guard has no holder."""
+    """Who holds an item, and for how long, as read afterwards; a guard has no holder."""
     from rwq_cli.core.state.rules import guard_kind
 
     if outcome.holder is None:

@@ -308,7 +308,7 @@ def rm(
     settings.out.describe(records, CONTEXT_FIELDS, is_one=False, text=text)
 
 
-@command(record=CHECKED_FIELDS, ok="reachable, all else aside", reads_only=True, always_table=True)
+@command(record=CHECKED_FIELDS, ok="reachable, whatever else", reads_only=True, always_table=True)
 def check(
     settings: Settings,
     name: Annotated[

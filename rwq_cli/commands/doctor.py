@@ -65,7 +65,7 @@ FINDING_FIELDS: Fields[Any] = Fields(
     field("count", "finding.count", "how many items or keys", COUNT),
     field("fixed", "finding.fixed", "how many of them were fixed (`--fix`)", COUNT, rank=1),
     field("left", "finding.left", "how many are left", COUNT),
-    field("examples", "examples", "up to five IDs or keys, escaped"),
+    field("examples", "examples", "up to five IDs or keys, escaped (bytes: `examples_b64`)"),
     field("examples_b64", "examples_b64", "the bytes of the examples, in base64"),
     field("examples_are", "examples_are", "`ids` or `keys`"),
     field("cause", "remedy.cause", "what it is"),

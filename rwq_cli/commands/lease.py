@@ -52,7 +52,7 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
     no="nothing to lease (in time), or no --id item could be leased",
     partial="some of the --id items could not be leased",
     null=options.NULL_RECORDS,
-    plain={"an item": plain_names("leased now"), "of several queues": "the same, queue"},
+    plain={"an item": plain_names("leased now"), "of several queues": "the same, then queue"},
 )
 def lease(
     settings: Settings,

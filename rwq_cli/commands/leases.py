@@ -15,7 +15,7 @@ from rwq_cli.views.items import ITEM_FIELDS, plain_names
     record=ITEM_FIELDS,
     reads_only=True,
     null=NULL_RECORDS,
-    plain={"a lease": plain_names("leases"), "of several queues": "the same, queue"},
+    plain={"a lease": plain_names("leases"), "of several queues": "the same, then queue"},
 )
 @filters(IN_PROCESSING)
 def leases(

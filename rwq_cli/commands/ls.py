@@ -33,7 +33,7 @@ _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.D
     plain={
         **{which: plain_names(which) for which in ("waiting", "delayed", "buried")},
         "otherwise": plain_names(None),
-        "of several queues": "the same, queue",
+        "of several queues": "the same, then queue",
     },
 )
 @filters()

@@ -21,7 +21,7 @@ WAIT_FIELDS: Fields[WaitResult] = Fields(
     field("queue", "counts.queue", "the queue's name", ID),
     field("reached", "reached", "whether the condition was met in time", _IN_TIME, "IN TIME"),
     *(field(name, f"counts.{name}", "as in the counts", COUNT) for name in _LENGTHS),
-    field("remaining", "remaining", "how many of `--id` exist; null without it", COUNT, "NOT GONE"),
+    field("remaining", "remaining", "how many of `--id` still exist; else null", COUNT, "NOT GONE"),
     field(
         *("waited_seconds", lambda waited: round(waited.waited_s, 3), "how long it waited"),
         *(DURATION, "WAITED"),

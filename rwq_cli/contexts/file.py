@@ -9,7 +9,6 @@ import os
 import stat
 import tomllib
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -191,6 +190,8 @@ def _context(path: Path, name: str, table: Any) -> Context:
 def _has_password(url: str) -> bool:
     from rwq_cli.core.server.urls import full_url, parse_address
 
-    with suppress(ValueError):
+    try:
         return bool(parse_address(full_url(url)).options.get("password"))
-    return False
+    except ValueError:
+        # It cannot be told, so what would be hidden is taken for one.
+        return holds_secret(url)

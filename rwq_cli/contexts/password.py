@@ -66,7 +66,7 @@ def _password(line: bytes, text: bytes) -> str:
 
 
 def password_of(context: Context, file: Path) -> str:
-    """The password of a context of this file, which has a file or command for it."""
+    """Read the password of a context that has a password file or command."""
     if context.password_command is None:
         path = file.parent / os.path.expanduser(context.password_file or "")
         return read_password_file(path, f"password_file of {context}")

@@ -50,7 +50,7 @@ def random_id(_data: bytes) -> bytes:
 
 
 def parse_id_rule(text: str) -> IdRule:
-    """What makes the ID of an item from its data: `uuid`, `sha256`, `line`, or `field:NAME`."""
+    """Parse a rule into what makes an ID: `uuid`, `sha256`, `line`, or `field:NAME`."""
     kind, _, name = text.partition(":")
     if kind == "field" and name:
         from rwq_cli.input.json_lines import field_of

@@ -39,7 +39,7 @@ _FORMS = (
     "write it like tenant.id=3, size>100, kind~^img, error or !error, each in a --where of its "
     "own; what holds other characters is quoted: 'odd key'=\"a b\""
 )
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,

@@ -89,14 +89,16 @@ def styled(text: str, style: str) -> str:
 
 
 def wrapped_styled(text: str, width: int) -> str:
-    """A styled text in lines of this width, without the last line end."""
+    """Wrap a styled text at a width; no trailing newline. The terminal breaks a longer word."""
     from rich.console import Console
     from rich.text import Text
 
-    # It is for a terminal that is no stream of this process.
+    # The terminal is not one of this process's streams.
     console = Console(width=width, color_system="standard", force_terminal=True, _environ={})
     with console.capture() as shown:
-        console.print(Text.from_ansi(text), end="")
+        styled = Text.from_ansi(text)
+        has_long = any(cell_len(word) > width for word in styled.plain.split())
+        console.print(styled, end="", soft_wrap=has_long)
     return shown.get()
 
 

@@ -76,8 +76,8 @@ def _has_values(column: Field[T], texts: Sequence[str], rows: Sequence[T]) -> bo
     if not column.rank or not _EMPTY.issuperset(texts):
         return True
     # A payload may be `-` itself.
-    counts = ("-", b"-", *([None] if column.may_be_unknown else []))
-    return any(value in counts for value in map(column.get, rows))
+    as_values = ("-", b"-", *([None] if column.may_be_unknown else []))
+    return any(value in as_values for value in map(column.get, rows))
 
 
 def _cells(columns: Sequence[Field[T]], rows: Sequence[T], needed: list[int]) -> list[list[str]]:

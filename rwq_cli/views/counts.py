@@ -95,7 +95,9 @@ COUNT_FIELDS: Fields[Counts] = Fields(
         field(name, name.replace("_seconds", "_s"), help, kind, title, rank, may_be_unknown=True)
         for rank, (name, help, kind, title) in zip(range(23, 0, -1), _MEASURES, strict=False)
     ),
-    field("abandoned_is_least", "is_least", "whether more may be abandoned: the time was over"),
+    field(
+        "abandoned_is_least", "is_least", "whether there may be more: the time to count was over"
+    ),
 )
 
 

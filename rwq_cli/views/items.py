@@ -73,13 +73,15 @@ ITEM_FIELDS: Fields[Item] = Fields(
     field("preview", preview_text, "the first 200 bytes of the data, escaped", _PREVIEW, "DATA", 3),
     field("position", "position", "0 = next to be leased; null if not waiting", _PLACE, "#", 5),
     field("idle_seconds", "idle_s", "since its data was last used, or added", _USED, "LAST USE", 1),
-    field("lease", "lease", "or null; guards of delayed and buried items count", is_object=True),
+    field("lease", "lease", "or null; a guard of a delayed or buried item counts", is_object=True),
     field("lease.holder", "lease.holder", "who holds it, escaped", _HOLDER, "HOLDER", 6),
     field("lease.ttl_ms", "lease.ttl_ms", "the time left; null = no expiry", _LEFT, "TIME LEFT", 7),
     field("due_ms", "due_ms", "when a delayed item is due", MOMENT, "DUE", rank=7),
     field("buried_ms", "buried_ms", "when a buried item was buried", MOMENT, "BURIED", rank=5),
     field("reason", "reason", "why a buried item was buried", TEXT, rank=6),
-    field("returns", "returns", "how often it was returned, or `rwq work` failed", COUNT, rank=4),
+    field(
+        "returns", "returns", "how often it was returned, or failed in `rwq work`", COUNT, rank=4
+    ),
     field("data_json", _data_json, "the JSON data, if requested, with every digit", cut=Cut.END),
 )
 

@@ -13,7 +13,7 @@ class StateMeaning(NamedTuple):
     holds: str
     next: str
     verbs: tuple[str, ...] = ()
-    # The remedy, see `Remedy`, where it is not what happens next, or not the first command.
+    # The remedy (see `Remedy`), where it differs from `next` or from the first command.
     cure: str = ""
     command: str = ""
     left_because: str | None = None

@@ -42,7 +42,7 @@ def holds(data: bytes, *expressions: str) -> bool:
 HOLD = [
     *("tenant.id=3", ".tenant.id=3", "tenant.id==3", "tenant.id=3.0", "tenant.id=30e-1"),
     *(" tenant.id = 3 ", "tenant.id\t=\t3", "tenant.id!=4", "tenant.id>2"),
-    *("tenant.id>=3", "tenant.id<=3", "tenant.id<3.5", "size>99", "size<1e3", "price=0.1"),
+    *("tenant.id>=3", "tenant.id<=3", "tenant.id<3.5", "size>099", "size<1e3", "price=0.1"),
     *("kind=img-resize", 'kind="img-resize"', "kind='img-resize'", "kind~^img", "kind~'^img'"),
     *('tenant.name="Müller & Co"', r'tenant.name="M\u00fcller & Co"', "tenant.name~r & C"),
     *("tenant.name~Mü.ler", "at>2026-01-01", "at<2026-01-03T", "number=3", 'number="3"'),

@@ -294,7 +294,9 @@ def test_plain_lines_have_the_columns_of_the_help(run: Run, foreign: Foreign) ->
         ("queues", "a queue"),
     ):
         plain = COMMANDS[line.split()[0]].manual.plain
-        fields = plain[record].replace("the same", next(iter(plain.values()))).split(", ")
+        fields = (
+            plain[record].replace("the same, then", f"{next(iter(plain.values()))},").split(", ")
+        )
         rows = tabbed(run(line))
         assert rows
         assert {len(row) for row in rows} == {len(fields)}, line
