@@ -1,4 +1,4 @@
-"""The commands, a module for each; and here, what most of them are written with."""
+"""The commands, one module each; the names here are those that most of them import."""
 
 from rwq_cli.cli.command import command as command
 from rwq_cli.cli.options import Duration as Duration, argument as argument, option as option

@@ -26,10 +26,10 @@ _KIND = kind_of(Status.ADDED, ())._replace(
     counted=("added", "duplicates", "rejected"),
     names={"duplicate": "duplicates"},
     failed=frozenset({"rejected", "wrong-type"}),
-    # Duplicates are counted only.
+    # Duplicates are only counted.
     shows_all=False,
 )
-# The pause before a lost server is tried again.
+# The pause before a lost server is contacted again.
 _RETRY_S = 0.5
 # A summary names at most this many queues.
 _NAMED_QUEUES = 8
@@ -48,13 +48,13 @@ def _time(text: str) -> str:
 )
 def add(
     settings: Settings,
-    data: Annotated[list[str] | None, argument("[DATA]...", "Items; - or none is stdin.")] = None,
+    data: Annotated[list[str] | None, argument("[DATA]...", "Items; - or none: stdin.")] = None,
     file: Annotated[list[str] | None, option("-f, --file FILE", "Read a file; - is stdin.")] = None,
     input_format: Annotated[
         InputFormat,
         option("--format FORMAT", "lines, jsonl (data, data_b64, id, delay), nul, raw (one each)."),
     ] = InputFormat.LINES,
-    item_id: Annotated[bytes | None, option("--id ID", "The ID of the one item.", parse_id)] = None,
+    item_id: Annotated[bytes | None, option("--id ID", "The single item's ID.", parse_id)] = None,
     id_from: Annotated[
         IdRule | None,
         option(
@@ -76,12 +76,12 @@ def add(
     strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
     reconnect_s: Annotated[
         Duration | None,
-        option("--reconnect DUR", "Go on after a lost server; needs IDs, for the check."),
+        option("--reconnect DUR", "Retry if the server is lost; needs IDs, for the check."),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
-    """Add items from arguments, files or stdin. With several -q, the ID of each item picks its
-    queue, so that adding it again is a duplicate wherever it went.
+    """Add items from arguments, files or stdin. With several -q, an item's ID determines its
+    queue, so that an item added again is found to be a duplicate.
 
     rwq add -q jobs 'resize cat.png' 'resize dog.png'
     rwq add -q jobs -f urls.txt --id-from sha256
@@ -104,7 +104,7 @@ def add(
         has_ids = item_id is not None or id_from or input_format is InputFormat.JSONL
         if unique or not has_ids:
             raise InvalidArgument(
-                "--reconnect needs items with IDs, and their check", "use --id-from, not --unique"
+                "--reconnect needs IDs, and the check for duplicates", "use --id-from, not --unique"
             )
     queues = open_queues(settings)
     queue = queues[0]
@@ -172,11 +172,11 @@ def _batches(
     unique: bool,
     dry_run: bool,
 ) -> Iterator[OutcomeBatch]:
-    """Add items, and those without an acknowledgement again while a lost server may come back."""
+    """Add items; while a lost server may come back, send unacknowledged ones again."""
     if reconnect_s is None:
         yield from add_batches(queue, items, unique=unique, dry_run=dry_run).batches
         return
-    # Parts of one call each: those that are not read yet, and those sent and not acknowledged.
+    # Parts of one call each: those not read yet, and those sent but not acknowledged.
     unread: Iterator[NewItems | Flush] = chain.from_iterable(
         [each] if isinstance(each, Flush) else each.parts() for each in items
     )
@@ -192,7 +192,7 @@ def _batches(
     while True:
         try:
             for batch in add_batches(queue, chain(list(sent), later()), dry_run=dry_run).batches:
-                # A call may have been refused, and the next one not.
+                # A call may have been refused and the next one accepted.
                 at = next(at for at, part in enumerate(sent) if part.ids[0] == batch.ids[0])
                 del sent[at]
                 lost_s = None

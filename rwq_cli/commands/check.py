@@ -20,9 +20,9 @@ from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.exposition import exposition
 from rwq_cli.views.monitoring import CHECK_FIELDS, nagios_line, nagios_lines, queue_metrics
 
-# Monitors end what takes 10 s, and then know nothing.
+# Monitoring systems kill a check after 10 s, and then know nothing.
 ANSWERS_WITHIN_S = 9.0
-# The share of it for the password: what gives it must not use the time in which the server answers.
+# The share of it for getting the password, which must leave the server time to answer.
 PASSWORD_SHARE = 0.8
 
 
@@ -33,7 +33,7 @@ def _limit(text: str) -> tuple[Measure, float]:
     name, _, value = text.partition("=")
     if name not in tuple(Measure):
         raise UsageError(
-            f"no limit can be {text!r}", f"give NAME=VALUE; the names are {', '.join(Measure)}"
+            f"not a limit: {text!r}", f"give NAME=VALUE; the names are {', '.join(Measure)}"
         )
     if name == Measure.AGE:
         return Measure.AGE, Duration(value)
@@ -62,7 +62,7 @@ def _limits(
 
 
 class _TooSlow(BaseException):
-    """The time is over; not an error that anything but the command may handle."""
+    """The time is up; a BaseException, so that only the command handles it."""
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def _in_time(seconds: float) -> Iterator[None]:
         raise _TooSlow
 
     with signals_to(give_up, signal.SIGALRM):
-        # Again: what is raised in a callback of the garbage collector is lost.
+        # Repeated, because an exception raised in a garbage-collector callback is lost.
         signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
         try:
             yield
@@ -122,7 +122,7 @@ def check(
         is_line, rest = is_nagios and opened.is_one, iter(opened.queues)
         for queue in rest:
             if settings.given.get("patience") is None:
-                # Whoever monitors wants to know how it is now.
+                # Monitoring wants the present state, so do not wait for the server.
                 queue.connection.patience_s = 0
             try:
                 found = [thresholds.check(queue, limits, deep=deep)]
@@ -133,7 +133,7 @@ def check(
                 reason = unread[queue.name] = escaped_text(error.message)
                 settings.environment.error(f"rwq: error: {reason}")
                 if isinstance(error, Unreachable) and not queue.connection.is_cluster:
-                    # Each of the others would wait for as long.
+                    # Each of the others would wait just as long.
                     unread.update(dict.fromkeys((each.name for each in rest), reason))
         # Monitoring does not read stderr.
         is_absent = is_line and checks[0].counts.is_empty and not exists(opened.queues[0])

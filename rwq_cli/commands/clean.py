@@ -27,7 +27,7 @@ _REPAIRS = tuple(repair.value for repair in Repair)
 
 
 CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
-    "A repair of a clean",
+    "A repair made by a clean",
     field("queue", "queue", "the queue's name", NAME),
     field("id", "what.item_id", "the item's ID", ID),
     field("action", "what.action", "`returned`, `dropped`, `promoted`, `pruned` or `buried`"),
@@ -51,7 +51,7 @@ CLEAN: Kind[CleanAction] = Kind(
 )
 
 
-# What a round of --every only prunes is no news: it was no item.
+# Entries that a round of --every prunes are no news: they were no items.
 _ROUND = CLEAN._replace(news=CLEAN.news - {Repair.PRUNED.value})
 # How much longer than any call the process may be silent before it counts as stuck.
 _MARGIN_S = 30.0
@@ -63,7 +63,7 @@ class Cleaning(NamedTuple):
     settings: Settings
     grace_s: options.GraceOption = options.DEFAULT_GRACE
     bury_after: Annotated[
-        int | None, option("--bury-after N", "Bury what was returned N times already.", min=0)
+        int | None, option("--bury-after N", "Bury items already returned N times.", min=0)
     ] = None
     dry_run: options.DryRunOption = False
     every: Annotated[
@@ -197,12 +197,12 @@ def _clean_until_stopped(
     parts, connection = Parts(settings), opened.connection
     read_counts = queue_scraper(connection)
     queues: list[WorkQueue] = []
-    # How many rounds are complete, by their depth, and what was done, by queue.
+    # The number of complete rounds by depth, and of repairs by queue and action.
     done: Counter[str] = Counter()
     actions: Counter[tuple[bytes, Repair]] = Counter()
 
     def metrics() -> list[Metric]:
-        # The main loop goes on meanwhile.
+        # Copies, because the main loop goes on counting.
         rounds = [({"depth": depth}, number) for depth, number in done.copy().items()]
         repairs = [
             ({"queue": queue, "action": action.value}, number)
@@ -240,7 +240,7 @@ def _clean_until_stopped(
         every, beats, supervision=supervision, note=lambda line: environment.error(f"rwq: {line}")
     )
     deep_every_s = deep_every or inf
-    # Processes that start together do not clean deeply together.
+    # Processes that start together should not run their deep cleans together.
     deep_at_s = beats.monotonic() + deep_every_s * random()
     with ending_on_terminate(), supervision:
         depth = "deep" if deep else "light"
@@ -264,7 +264,7 @@ def _clean_until_stopped(
                     environment.stdout.flush()
                 done["deep" if goes_deep else "light"] += 1
                 supervision.ready(status())
-                # One that failed is due again.
+                # A deep clean that failed stays due.
                 if goes_deep:
                     deep_at_s = beats.monotonic() + jittered(deep_every_s)
             except ServerError as error:

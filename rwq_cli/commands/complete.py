@@ -39,7 +39,7 @@ def complete(
     rejected: Annotated[bool, option("--rejected", "It was given up: store rejected.")] = False,
     result_ttl_s: Annotated[
         Duration | None,
-        option("--result-ttl DUR", f"Keep it so long.  [default: {_TTL}]", result_duration),
+        option("--result-ttl DUR", f"Keep it for this long.  [default: {_TTL}]", result_duration),
     ] = None,
 ) -> ExitStatus:
     """Complete items: remove them as done, no matter who holds them. If several calls complete the

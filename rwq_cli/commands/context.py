@@ -58,10 +58,10 @@ CONTEXT_FIELDS: Fields[Record] = Fields(
     _field("name", "its name", style=itemgetter("color"), cut=Cut.MIDDLE, is_id=True),
     _field("current", "whether it is the current one", _MARK),
     _field("url", "the server, with the password masked", title="SERVER", cut=Cut.MIDDLE),
-    _field("queue", "the queue, where nothing else names one", _OR_DASH),
+    _field("queue", "the queue, if nothing else names one", _OR_DASH),
     _field("password", "where the password is: `url`, `command`, `file` or null", _OR_DASH, rank=4),
     _field("password_command", "the command that prints it"),
-    _field("password_file", "the file that has it"),
+    _field("password_file", "the file that contains it"),
     _field("color", "the colour of its name in questions"),
     _field("read_only", "whether changes need `--write`", rank=5, format=_yes_or_no("read_only")),
     _field("protect", "`none`, `ask` or `type`", rank=6),
@@ -107,13 +107,13 @@ CHECKED_FIELDS: Fields[Record] = Fields(
     _field("context", "the context's name; null if there is none"),
     _field("queue", "the queue's name", is_bytes=True),
     _field("version", "the server's version"),
-    field("latency_ms", lambda record: round(record["latency_ms"], 3), "of one call"),
+    field("latency_ms", lambda record: round(record["latency_ms"], 3), "how long one call takes"),
     _field("user", "the ACL user"),
     _field("denied", "what the user may not do: `command`, `reason`; null = unknown"),
     *_works("writes", "whether the server accepts writes; a read-only replica does not"),
     *_works("times", "whether `idle_seconds` will be known"),
     *_works("undo", "whether undo files can be written"),
-    field("no_touch", itemgetter("has_no_touch"), "whether looking leaves idle times as they are"),
+    field("no_touch", itemgetter("has_no_touch"), "whether reading leaves idle times unchanged"),
 )
 
 
@@ -217,14 +217,14 @@ def set_(
     ] = None,
     protect: Annotated[
         Protection | None,
-        option("--protect", "none: ask unless --yes; ask: on a terminal always; type: its name."),
+        option("--protect", "none: ask unless --yes; ask: always on a terminal; type: its name."),
     ] = None,
     unset: Annotated[
         list[str] | None, option("--unset KEY", "Remove this setting; can be given several times.")
     ] = None,
 ) -> None:
     """Create a context or change one, with its server (-u), queue (-q) and password. Comments in
-    the file stay.
+    the file are kept.
 
     rwq context set dev -u local: -q jobs
     rwq context set prod -u rediss://ops@db1:6380/0 --password-command 'pass show redis'
@@ -312,7 +312,7 @@ def rm(
 def check(
     settings: Settings,
     name: Annotated[
-        str | None, argument("[NAME]", f"{_HELP} Else the server in use.", offer=offer_contexts)
+        str | None, argument("[NAME]", f"{_HELP} Default: the server in use.", offer=offer_contexts)
     ] = None,
 ) -> None:
     """Connect to a context, else to the server in use, and show its version, its latency, what this

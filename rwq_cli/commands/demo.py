@@ -18,7 +18,7 @@ from rwq_cli.output.console import styled
 
 
 class TourStep(NamedTuple):
-    """A shell command of the tour, with the explanation above it, and the pause before it."""
+    """A shell command of the tour, with the text printed above it and the pause before it."""
 
     text: str
     command: str
@@ -83,7 +83,7 @@ def demo(settings: Settings) -> None:
 def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:
     program = directory / "bin" / "rwq"
     program.parent.mkdir(parents=True)
-    # The commands print tables wherever the tour prints.
+    # The commands print tables, even if the tour is piped or written to a file.
     look = ("--output", "table", "--color", "always" if settings.colour else "never")
     words = shlex.join([sys.executable, "-m", "rwq_cli", *look])
     program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')

@@ -14,7 +14,7 @@ from rwq_cli.output.field import ID, Fields, field
 
 _SAME: dict[str, Any] = {"show": {None: "", True: "same", False: "differs"}.get}
 DIFFERENCE_FIELDS: Fields[Difference] = Fields(
-    "A difference of two queues",
+    "A difference between two queues",
     field("id", "item_id", "the item's ID", ID),
     field("kind", "kind", "`only-here`, `only-there` or `differs`", title="DIFFERENCE"),
     field("here", "here", "its state in the first queue; null if there is no such item"),
@@ -47,8 +47,8 @@ def diff(
     to_context: ToContextOption = None,
 ) -> ExitStatus:
     """Compare two queues, of one server or of two, by ID: what only one of them has, and what
-    differs in data or state. Without OTHER, the queue of the same name is compared. While workers
-    run, what they change meanwhile may be listed, too.
+    differs in data or state. Without OTHER, the queue of the same name is compared. Changes that
+    workers make meanwhile may be listed, too.
 
     rwq diff jobs jobs-copy
     rwq diff jobs --to-context new

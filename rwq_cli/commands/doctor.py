@@ -27,7 +27,7 @@ _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: Non
 def _found(
     queue: bytes, finding: Finding, lines: CommandLines, *, fix: bool, dry_run: bool
 ) -> SimpleNamespace:
-    """What the fields of a finding are read from."""
+    """Return what the fields of a finding are read from."""
     severity, remedy = finding.code.severity, REMEDIES[finding.code]
     why_left = remedy.left_because or "it changed meanwhile"
     return SimpleNamespace(
@@ -46,7 +46,7 @@ def _found(
 
 
 def _command(queue: bytes, finding: Finding, remedy: Remedy, lines: CommandLines) -> str:
-    """A command line that fixes it or shows more, with its first example, safe to paste."""
+    """Return a command line, safe to paste, with the first example: it fixes it or shows more."""
     example = finding.examples[0] if finding.examples else b""
     if transit := transit_of(finding.reason):
         return lines.of_transit(transit, queue, example)

@@ -32,9 +32,9 @@ from rwq_cli.views.command_lines import shell_word
 
 _KIND = kind_of(Status.SET, (Status.MISSING,))
 _KIND = _KIND._replace(failed=_KIND.failed | {"rejected"})
-# So many IDs are looked up together, if they are named.
+# How many IDs are looked up together, if they are named.
 _NAMED_MAX = 100_000
-# So many are read together for runs of the command on one each.
+# How many items are read together if the command runs once for each.
 _RUN_ITEMS = 500
 
 
@@ -46,16 +46,16 @@ def edit(
     file: Annotated[str | None, option("-f, --file FILE", "The new data; - is stdin.")] = None,
     run: Annotated[
         str | None,
-        option("--run COMMAND", "A shell command: the data is its stdin, the new its stdout."),
+        option("--run COMMAND", "A shell command: data on stdin, new data on stdout."),
     ] = None,
     lines: Annotated[
         bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")
     ] = False,
 ) -> ExitStatus:
     """Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or stdin,
-    byte for byte; or run a command on the data of each chosen item. Items keep place, lease and
-    state. Data that has changed meanwhile stays. A final newline that was added is not written. The
-    old data is written to an undo file first.
+    byte for byte; or run a command on the data of each chosen item. Items keep their place,
+    lease and state. Data that has changed meanwhile is kept. A final newline that was added is not
+    written. The old data is written to an undo file first.
 
     rwq edit -q jobs 4f2a9c
     rwq edit -q jobs --where tenant.id=3 --lines --run 'jq -c .tenant.id=4'
@@ -66,7 +66,7 @@ def edit(
     if run is not None and file is not None:
         raise InvalidArgument.both("--run", "--file")
     if lines and run is None:
-        raise InvalidArgument("--lines needs --run", "give a command that writes a line for each")
+        raise InvalidArgument("--lines needs --run", "give a command that writes a line per item")
     if run is None:
         choice = _one(choice)
     environment, yes, dry_run, rejected = settings.environment, choice.yes, choice.dry_run, 0
@@ -75,7 +75,7 @@ def edit(
     drafts: dict[bytes, Draft] = {}
     asks = not (dry_run or (yes and (context is None or not context.protection_level)))
     undo = Undo(settings, queue, "edit")
-    # What has to be asked about waits for the end: then one question is about all of it.
+    # Edits to be asked about wait until the end, where one question covers them all.
     held: dict[str, list[Edit]] = {}
 
     def refuse(item: ItemSnapshot, reason: str) -> None:
@@ -88,7 +88,7 @@ def edit(
                 environment.error(f"rwq: {line}; left as it is")
 
     def revised(items: Sequence[ItemSnapshot]) -> Iterator[bytes | Refused]:
-        # They are read before: what changes meanwhile is not overwritten.
+        # The items were read earlier, so that later changes are not overwritten.
         if run is not None:
             yield from command.run([item.data for item in items])
         elif file is not None:
@@ -101,7 +101,7 @@ def edit(
             yield draft.read()
 
     def edits(chosen: Chosen) -> Iterator[Edit | Flush]:
-        """The edits, while the items are read, with a pause in each second."""
+        """Yield the edits as the items are read, and FLUSH about once a second."""
         queue.connection.set_no_touch()
         flushed_s, progress = queue.clock.monotonic(), queue.progress
         items_max = LINES_MAX if lines else _RUN_ITEMS
@@ -136,7 +136,7 @@ def edit(
             out.rows(OutcomeBatch.all_of(skipped.missing, Status.MISSING))
             out.rows(OutcomeBatch.all_of(skipped.wrong_types, Status.WRONG_TYPE))
 
-    # As PID 1, too, which ends at SIGTERM by a handler.
+    # As PID 1, too, which needs a handler to end at SIGTERM.
     with raising_on_terminate(replaces=True), _kept(settings, drafts):
         reasons = {} if run else {Status.CHANGED: CHANGED_MEANWHILE}
         with undo.outcomes(_KIND, dry_run=dry_run, reasons=reasons) as out:
@@ -148,7 +148,7 @@ def edit(
                 _confirm(settings, queue, held, yes=yes)
             except Declined as error:
                 if done := out.counts["set"]:
-                    error.message = f"declined after {done:,} edits; no others are made"
+                    error.message = f"declined after {done:,} edits; no more are made"
                 raise
             asked = chain.from_iterable(held.values())
             out.all(edit_items(queue, asked, undo, dry_run=dry_run))
@@ -178,7 +178,7 @@ def _is_as_chosen(item: ItemSnapshot, expected: Expected) -> bool:
 
 
 def _loses(item: ItemSnapshot, data: bytes) -> str | None:
-    """What an edit would do to data that were good, to be asked about; None if they stay so."""
+    """Describe for a question how an edit would spoil good data; return None if it would not."""
     if item.data and not data:
         # As from an input that failed.
         return "replace the data with nothing in {}"
@@ -225,7 +225,7 @@ def _name_draft(
 
 @contextmanager
 def _kept(settings: Settings, drafts: Mapping[bytes, Draft]) -> Iterator[None]:
-    """If anything goes wrong, name the file with the edited text, or delete it if there is none."""
+    """On an error, name the file with the edited text, or delete it if it is unchanged."""
     try:
         yield
     except BaseException as error:

@@ -33,7 +33,7 @@ _LINES = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputForma
     no="nothing was exported: the items do not exist, or each has a key of the wrong type",
     partial="some items were skipped: they do not exist, or have a key of the wrong type",
     reads_only=True,
-    # That of RWQ_OUTPUT would be a backup that import cannot read.
+    # The format of RWQ_OUTPUT might make it a backup that import cannot read.
     output=OutputFormat.JSONL,
 )
 @selects(ITEMS, acts=False)
@@ -68,7 +68,7 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
         exports.append(Export(queue, chosen))
         return exports[-1]
 
-    # The header of one queue has its time, that of several comes before the first is read.
+    # With one queue, the header has its time; with several, it is written before the first is read.
     first = begin(opened.queues[0]) if opened.is_one else None
 
     def entries(run: Export) -> Iterator[Sequence[ItemSnapshot | Result]]:

@@ -34,7 +34,7 @@ _REASONS: dict[Status, str] = {
 @command(
     record=OUTCOME_FIELDS,
     ok="done; items that already exist with the same data are counted",
-    no="nothing was imported: every line was rejected or conflicted, or declined",
+    no="nothing was imported: declined, or every line was rejected or conflicted",
 )
 def import_(
     settings: Settings,
@@ -67,7 +67,7 @@ def import_(
     if on_conflict is OnConflict.REPLACE and not dry_run and not is_confirmed(settings, yes=yes):
         if not os.path.isfile(file):
             raise InvalidArgument(
-                "--on-conflict replace asks first, for which it reads the export once before",
+                "--on-conflict replace asks first, and reads the export beforehand to do so",
                 "name a file, or use --yes",
             )
         _confirm(settings, connection, file)
@@ -113,7 +113,7 @@ def import_(
             )
             out.all(restored)
             if is_one:
-                # Where this fails, what was done is said with the error.
+                # If this fails, the error is reported with what was done.
                 forget([queue])
         status = out.finish(undo_file=undo.name)
         reported = reader.rejected
@@ -128,7 +128,7 @@ def import_(
 def _parts(
     settings: Settings, connection: "Connection", reader: ExportReader
 ) -> Iterator[tuple[WorkQueue, Iterable[Line | Flush]]]:
-    """Each queue to import into, with its lines, which must be read before the next."""
+    """Yield each queue to import into, with its lines, which must be read before the next."""
     is_one = bool(reader.header.queue)
     if not is_one and settings.given.get("queue"):
         raise InvalidArgument(

@@ -13,8 +13,8 @@ _KIND = kind_of(Status.KICKED, _FAILURES)
 @command(record=OUTCOME_FIELDS, no="none was kicked: not buried, or gone")
 @selects(frozenset({State.BURIED}))
 def kick(_: Settings, choice: Choice) -> ExitStatus:
-    """Return buried items to the end of the queue, in the order of the IDs, else the longest buried
-    first, and reset their counts of returns.
+    """Return buried items to the end of the queue, in the order of the IDs, else the longest
+    buried first, and reset their counts of returns.
 
     rwq kick -q jobs 4f2a9c
     rwq kick -q jobs -n 10

@@ -22,7 +22,7 @@ from rwq_cli.views.items import ITEM_FIELDS, columns_for, plain_names
 
 
 def _held(item: Item) -> str | None:
-    """The ID and the end of the lease of an item, of which only the data is shown."""
+    """Return a note with the ID and the lease of an item, of which only the data is shown."""
     if item.lease is None or (ttl_ms := item.lease.ttl_ms) is None:
         return None
     left, ends = human.duration(ttl_ms / 1000), human.moment(round(1000 * time() + ttl_ms))
@@ -40,7 +40,7 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
         return f"{shown} is leased by {holder} {left}; to end that lease: {ends}"
     if item.state is State.GONE:
         return f"no such item: {shown}"
-    # Of a buried one, this is a copy, which only the move that made it may bring back.
+    # A buried one is a copy, which only the move that made it may return.
     is_lost = item.state not in (State.WRONG_TYPE, State.BURIED)
     verb, what = ("release", "to return it") if is_lost else ("show", "why")
     command = lines.of_item(verb, queue, item.item_id)
@@ -70,7 +70,7 @@ def lease(
         ),
     ] = None,
     wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False,
-    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait so long at most.")] = None,
+    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")] = None,
     fair: Annotated[bool, option("--fair", "Try several queues in random order.")] = False,
     dry_run: options.DryRunOption = False,
 ) -> ExitStatus:
@@ -83,7 +83,7 @@ def lease(
     rwq lease -q jobs --id 4f2a9c
     """
     environment, wants_data = settings.environment, settings.output is not OutputFormat.IDS
-    # What is leased is printed.
+    # The leased items are printed, which says what was done.
     environment.interrupted = ""
     if ids and (number is not None or wait or timeout_s is not None or fair):
         raise InvalidArgument(
@@ -98,7 +98,7 @@ def lease(
     names = ", ".join(escaped(queue.name) for queue in queues)
     refused: list[str] = []
     found: Iterable[tuple[Item, bool]]
-    # In a dry run, a note comes first.
+    # None in a dry run, where a note comes first.
     id_batches = None
     if ids:
         found = lease_ids(queues[0], ids, lease_s=lease_s, data=wants_data, dry_run=dry_run)

@@ -36,7 +36,7 @@ def leases(
     rwq leases -q jobs --holder 'rwq:deploy@*' -o json
     rwq leases -q jobs --watch 2s
     """
-    # A Tab needs none of it.
+    # Completion does not need it.
     from rwq_cli.cli.listing import list_items
 
     if mine and selection.holder_glob is not None:

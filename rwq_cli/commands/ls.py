@@ -21,7 +21,7 @@ _SOURCES = {
     Which.BURIED: Source(buried=True),
     Which.ALL: Source(main=True, processing=True, delayed=True, buried=True),
 }
-# What the options imply without WHICH and --state: where the items are that have it.
+# The WHICH that options imply without WHICH and --state: where the items with that property are.
 _IMPLIED = {"reason_glob": Which.BURIED, "holder_glob": Which.PROCESSING, "returns": Which.ALL}
 _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.DUE)
 
@@ -53,7 +53,7 @@ def ls(
     selection: Selection,
 ) -> None:
     """List items, the next to be leased first; in processing, the oldest first. An item with
-    several entries is listed by each.
+    several entries is listed once for each.
 
     rwq ls -q jobs
     rwq ls processing -q jobs -n 0 -o jsonl
@@ -62,7 +62,7 @@ def ls(
     rwq ls buried -q jobs --watch 5s
     rwq ls all -q jobs --deep
     """
-    # A Tab needs none of it.
+    # Completion does not need them.
     from rwq_cli.cli.listing import list_items
     from rwq_cli.core.inspect.listing import listed_ids
 

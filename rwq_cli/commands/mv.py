@@ -29,7 +29,7 @@ _KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING
 _KIND = _KIND._replace(shown=frozenset(map(str, _MOVED)))
 _FOLLOW_EVERY_S = 1.0
 _WALK_EACH = 60
-# After SIGTERM, what is on its way to another server has so long to arrive.
+# After SIGTERM, what is on its way to another server has this long to arrive.
 _ARRIVAL_S = 5.0
 
 
@@ -51,7 +51,7 @@ def mv(
 ) -> ExitStatus:
     """Move items to the end of another queue. Each is in exactly one of the two at every instant;
     between two servers or two slots of a cluster it is buried in one or both for a moment, and the
-    same command goes on where it was cut. Without --state and --force, the options choose items
+    same command resumes an interrupted move. Without --state and --force, the options choose items
     that are neither leased nor delayed nor buried.
 
     rwq mv -q jobs --to slow-jobs --where 'kind~^video/' --yes
@@ -94,7 +94,7 @@ def mv(
         asking = choice._replace(settings=opened.both(settings))
         chosen = asking.choose(queue, f"move {{}} to {to_shown}", act=act)
         later = _later(queue, choice) if follow else iter(())
-        # What stays is tried once.
+        # Items that could not be moved are not tried again.
         left: set[bytes] = set()
         for each in chain([chosen], later):
             if left:
@@ -107,9 +107,9 @@ def mv(
 
 
 def _later(queue: WorkQueue, choice: Choice) -> Iterator[Chosen]:
-    """The items that the options choose later, again and again."""
+    """Yield what the options choose later, again and again."""
     states = ITEMS if choice.selection.states is None else choice.selection.states
-    # The others are found by a walk over all keys of the server only.
+    # Items in the other states are only found by a walk over all keys of the server.
     quick = states - FOUND_DEEP or states
     for number in count(1):
         queue.progress.hide()

@@ -33,7 +33,7 @@ def queues(
     watch: WatchOption = None,
 ) -> None:
     """List the queues of this server with their counts. All keys are scanned; a queue whose items
-    are all orphaned is not found. Abandoned items are counted for a second at most: >41,000 says
+    are all orphaned is not found. Abandoned items are counted for a second at most: >41,000 means
     that there may be more.
 
     rwq queues

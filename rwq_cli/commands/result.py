@@ -25,7 +25,7 @@ RESULT_FIELDS: Fields[ResultLookup] = Fields(
     "A result",
     field("queue", "queue", "the queue's name", NAME),
     field("id", "item_id", "the item's ID", ID),
-    field("state", "state", "of the item that has this ID now, else `gone`"),
+    field("state", "state", "the state of the item that has this ID now, else `gone`"),
     _STATUS._replace(help=f"{_STATUS.help}; from here on, null if no result is kept"),
     field("result", "result.result", "the bytes that were kept", is_bytes=True, is_data=True),
     _BYTES,
@@ -76,7 +76,7 @@ def result(
     settings: Settings,
     item_id: Annotated[bytes, argument("ID", "The item's ID.", parse_id, offer=offer_ids())],
     wait: Annotated[bool, option("--wait", "Wait while it exists; promotes due items.")] = False,
-    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait so long at most.")] = None,
+    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")] = None,
 ) -> ExitStatus:
     """Show the result that complete stored for an item. --wait waits until the item is gone, even
     if it leaves no result.

@@ -42,7 +42,7 @@ def show(
     chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)
     queue = open_queue(settings)
     wants_data = data or settings.needs_data
-    # Whoever names an item wants to see it, whatever the server makes of that.
+    # Whoever names an item wants to see it, even if that resets its idle time.
     wants_sizes = settings.shows_sizes and not settings.needs_ids_only
     shown = warn_if_missing(
         settings,

@@ -54,11 +54,11 @@ def top(
     from rwq_cli.top.terminal import TerminalGuard
 
     guard = TerminalGuard()
-    # An error ends the command before anything is drawn.
+    # First, so that an error ends the command before anything is drawn.
     session = Session(settings, every_s, guard)
     from rwq_cli.top.app import TopApp
 
-    # Colour is decided here, and Textual would decide for itself.
+    # rwq has decided about colour; with NO_COLOR set, Textual would decide for itself.
     no_color = os.environ.pop("NO_COLOR", None)
     live = TopApp(session, guard)
     if no_color is not None:

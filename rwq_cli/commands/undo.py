@@ -30,7 +30,7 @@ from rwq_cli.undo.run import UndoReader, UndoRun, remove_again
 
 
 def _to(entry: catalog.UndoEntry) -> str:
-    """The queue that items were moved to, and its server if it is another one."""
+    """Return the queue that items were moved to, and its server if it is another one."""
     origin = entry.origin
     there = f" on {escaped_text(origin.to_server)}" if origin.to_server else ""
     return f"{escaped(origin.to or b'')}{there}"
@@ -40,7 +40,7 @@ _FILE = {"format": lambda entry: entry.path.name, "is_bytes": True, "is_id": Tru
 _AGE = {"format": lambda undo: human.ago(max(0.0, time() - undo.time_ms / 1000)), "right": True}
 UNDO_FIELDS: Fields[catalog.UndoEntry] = Fields(
     "An undo file",
-    field("number", "number", "its number, by which `rwq undo N` takes it", title="N", right=True),
+    field("number", "number", "its number, as in `rwq undo N`", title="N", right=True),
     field("file", lambda entry: os.fsencode(entry.path), "its path", _FILE, rank=4),
     field("queue", "queue", "the queue's name", NAME, rank=8),
     field("server", "origin.server", "the server's address", rank=2, cut=Cut.MIDDLE),
@@ -98,7 +98,7 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
     record=_record,
     destructive=True,
     writes_elsewhere=True,
-    no="nothing was restored: there is no undo file, or every item conflicts; or declined",
+    no="nothing was restored: declined, no undo file, or every item conflicts",
     partial="some items were not restored; to try again, give the number of the undo file",
     plain={"an undo file (--list)": ", ".join(UNDO_COLUMNS)},
 )
@@ -107,20 +107,20 @@ def undo(
     file: Annotated[
         str | None, argument("[N|FILE]", "Its number in --list, or its name. Default: the latest.")
     ] = None,
-    redo: Annotated[bool, option("--redo", "Undo the last undo, except of results.")] = False,
-    anywhere: Annotated[bool, option("--anywhere", "Also for the file of another server.")] = False,
-    list_: Annotated[bool, option("--list", "List the files; -q, -u and -c choose some.")] = False,
+    redo: Annotated[bool, option("--redo", "Undo the last undo, except for results.")] = False,
+    anywhere: Annotated[bool, option("--anywhere", "Also take files of other servers.")] = False,
+    list_: Annotated[bool, option("--list", "List the files; -q, -u and -c filter them.")] = False,
     prune: Annotated[bool, option("--prune", "Delete those that --older-than chooses.")] = False,
     older_than_s: Annotated[Duration | None, option("--older-than DUR", "Only older ones.")] = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     """Restore what rm, mv and purge removed, what complete removed if options chose it, and what
-    edit and import replaced. Without N or FILE, it takes the latest that was not undone yet, or
-    whose undo was interrupted. Items get their former state back, and none is restored twice, even
-    if undo is interrupted and run again within a day. Waiting items return to the nearer end of the
-    queue, completed items that somebody held to the front; moved items wait at the end of the
-    queue. Edited items get their old data back unless they have changed since.
+    edit and import replaced. Without N or FILE, it takes the latest file that was not undone yet,
+    or whose undo was interrupted. Items get their former state back, and none is restored twice,
+    even if undo is interrupted and run again within a day. Waiting items return to the nearer end
+    of the queue, completed items that somebody held to the front; moved items wait at the end of
+    the queue. Edited items get their old data back unless they have changed since.
 
     rwq undo --dry-run
     rwq undo --yes
@@ -155,7 +155,7 @@ def undo(
 def _restore(
     settings: Settings, file: str | None, *, redo: bool, anywhere: bool, yes: bool, dry_run: bool
 ) -> ExitStatus:
-    """Undo what a file has, or undo its undo; without a file, of the latest one."""
+    """Undo what a file records, or undo its undo; without a file, take the latest."""
     connection = open_connection(settings)
     reader = _open(settings, connection.address, file, redo=redo, anywhere=anywhere)
     try:
@@ -176,7 +176,7 @@ def _restore(
         other = _moved_to(settings, queue, origin) if origin.to else OtherQueue(queue)
         for number, reason in reader.rejected:
             undoing.bad_line_reporter(settings, str(reader.path))(number, reason)
-        # Of what is restored already, nothing is asked.
+        # If everything is restored already, there is nothing to ask.
         has_work = redo or not reader.is_done()
         both = other.both(settings)
         if has_work and not (dry_run or is_confirmed(both, yes=yes)):
@@ -224,7 +224,7 @@ def _restore(
 
 
 def _moved_to(settings: Settings, queue: WorkQueue, origin: UndoOrigin) -> OtherQueue:
-    """The queue that items were moved to. A file has no password of its server, a context may."""
+    """Open the queue that items were moved to; a context may hold the password, no file does."""
     context = origin.to_context
     if origin.to_server is not None and context is None:
         there = settings.replaced(url=origin.to_server).protecting_context
@@ -238,7 +238,7 @@ def _moved_to(settings: Settings, queue: WorkQueue, origin: UndoOrigin) -> Other
 def _ask(
     settings: Settings, reader: UndoReader, queue: WorkQueue, other: OtherQueue, *, redo: bool
 ) -> None:
-    """Say what would be undone, where, when it was done, and by whom; return only if it may be."""
+    """Ask, naming what was done, where, when and by whom; return only if it may be undone."""
     origin, name = reader.origin, escaped(queue.name)
     items = reader.count(restored=redo)
     if redo and reader.changed_data:
@@ -258,7 +258,7 @@ def _ask(
 def _files(
     settings: Settings, queue: bytes | None, is_here: Callable[[str], bool] | None
 ) -> Iterator[catalog.UndoEntry]:
-    """The undo files, latest first, of a queue and of the servers that are here; None for all."""
+    """Yield the undo files, latest first, of a queue and of servers that are here; None for all."""
 
     def unreadable(path: Path, reason: str) -> None:
         settings.environment.error(f"rwq: cannot read {short_path(settings, path)}: {reason}")
@@ -302,7 +302,7 @@ def _prune(
 def _open(
     settings: Settings, address: str, file: str | None, *, redo: bool, anywhere: bool
 ) -> UndoReader:
-    """The file with this number or name; without, the latest of this server and queue."""
+    """Open the file with this number or name; without one, the latest of this server and queue."""
     directory = undo_directory(settings.environment.variables)
     if file is not None:
         if not file:
@@ -311,7 +311,7 @@ def _open(
             if (known := numbered(directory).get(int(file))) is None:
                 raise InvalidArgument(f"no undo file has number {file}", "see rwq undo --list")
             return UndoReader(known)
-        # A name alone may be one of the directory. `Path.exists` raises if it is too long.
+        # A bare name may be a file in the directory. `Path.exists` raises if it is too long.
         path = Path(file)
         is_listed = path.name == file and not os.path.exists(file)
         return UndoReader(directory / file if is_listed else path)

@@ -44,7 +44,7 @@ class Undo(UndoFile):
     def outcomes(
         self, kind: Kind[Outcome], *, suffix: Callable[[], str] = str, **options: Any
     ) -> Iterator[Outcomes[Outcome]]:
-        """What shows the outcomes; see `outcomes_of`. The file is closed at the end."""
+        """Yield what shows the outcomes (see `outcomes_of`), and close the file at the end."""
 
         def end() -> str:
             return suffix() + self.summary_end()
@@ -55,7 +55,7 @@ class Undo(UndoFile):
                 with self:
                     yield out
             except ServerError:
-                # There is no summary; of other errors, the outcomes say what was done.
+                # There is no summary; after other errors, the outcomes say what was done.
                 if self.path is not None:
                     line = f"stopped; some of it may be done{self.summary_end()}"
                     self._settings.environment.error(line)
@@ -66,7 +66,7 @@ class Undo(UndoFile):
         return None if self.path is None else str(self.path)
 
     def summary_end(self) -> str:
-        """The end of the summary: the file, and the command that puts back what is in it."""
+        """Return the end of the summary: the file, and the command that puts back what is in it."""
         if self.path is None or self.path == self._chosen:
             return ""
         what = "puts it back" if self.items == 1 and not self.results else "puts them back"
@@ -87,8 +87,8 @@ def short_path(settings: Settings, path: Path) -> str:
 
 
 def restoring_kind(*counted: str, **names: str) -> Kind[Outcome]:
-    """How the outcomes of restoring are counted; the first word is what the command is for."""
-    # `names` are the words that statuses are counted as, by their names.
+    """Return how outcomes of restoring are counted; the first word is what the command does."""
+    # `names` maps the name of a status to the word that it is counted as.
     known = {"CONFLICT": "conflicts", "WRONG_TYPE": "rejected", **names}
     return kind_of(Status.IMPORTED, ())._replace(
         counted=counted,

@@ -47,7 +47,7 @@ def wait(
         bool,
         option(
             "--until-empty",
-            "Until nothing waits, is processed or delayed (the default). Buried ones do not count.",
+            "Until none is waiting, in processing or delayed (default). Buried ones do not count.",
         ),
     ] = False,
     below: Annotated[int | None, option("--below N", "Until fewer than N wait.", min=1)] = None,
@@ -55,7 +55,7 @@ def wait(
         list[bytes] | None,
         option("--id ID", "Until this item is gone; repeatable.", parse_id, offer=offer_ids()),
     ] = None,
-    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Give up after so long.")] = None,
+    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")] = None,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
     """Wait until a queue is empty or short enough, or items are gone; for scripts. Several queues

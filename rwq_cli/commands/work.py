@@ -60,9 +60,7 @@ def work(
         list[str] | None,
         typer.Argument(metavar="COMMAND...", help="The command and its arguments.", hidden=True),
     ] = None,
-    jobs: Annotated[
-        int, option("-j, --jobs N", "Run so many at once; 0: one per core.", min=0)
-    ] = 1,
+    jobs: Annotated[int, option("-j, --jobs N", "Run N at once; 0: one per core.", min=0)] = 1,
     lease_s: LeaseForOption = DEFAULT_LEASE,
     fair: Annotated[bool, option("--fair", "Take from several queues in random order.")] = False,
     max_time_s: Annotated[
@@ -72,20 +70,20 @@ def work(
         Duration, option("--kill-after DUR", "Send SIGKILL this long after SIGTERM.")
     ] = KILL_AFTER,
     retries: Annotated[
-        int, option("--retries N", "Retry a failed item so often.", min=0)
+        int, option("--retries N", "Retry a failed item up to N times.", min=0)
     ] = RETRIES,
     backoff_s: Annotated[Duration, option("--backoff DUR", "The first delay; doubles.")] = BACKOFF,
     backoff_max_s: Annotated[
         Duration, option("--backoff-max DUR", "The longest delay.")
     ] = BACKOFF_MAX,
     on_fail: Annotated[
-        OnFail, option("--on-fail HOW", "At last bury, release, reject or stop.")
+        OnFail, option("--on-fail HOW", "Finally bury, release, reject or stop.")
     ] = OnFail.BURY,
     input_: Annotated[
         Input | None, option("--input HOW", "Data by stdin (default), file, arg ({data}) or none.")
     ] = None,
     batch: Annotated[
-        int | None, option("--batch N", "Up to N items a command, as JSON lines on stdin.", min=1)
+        int | None, option("--batch N", "Up to N items per command, as JSON lines on stdin.", min=1)
     ] = None,
     task_dir: Annotated[
         str | None, option("--task-dir DIR", 'Run DIR/NAME for data ["NAME", [ARGS]].')
@@ -102,20 +100,24 @@ def work(
     max_failures: Annotated[
         int | None, option("--max-failures N", "End after N failures.", min=1)
     ] = None,
-    idle_s: Annotated[Duration | None, option("--idle DUR", "End when idle so long.")] = None,
+    idle_s: Annotated[Duration | None, option("--idle DUR", "End when idle for this long.")] = None,
     grace_s: Annotated[
         Duration | None,
         option("--grace DUR", "When stopped, end commands after this.  [default: never]"),
     ] = None,
-    reconnect_s: Annotated[Duration, option("--reconnect DUR", "Reconnect so long.")] = RECONNECT,
-    clean_s: Annotated[Duration | None, option("--clean DUR", "Do a light clean so often.")] = None,
-    joblog: Annotated[str | None, option("--joblog FILE", "Append a TSV line an item.")] = None,
+    reconnect_s: Annotated[
+        Duration, option("--reconnect DUR", "Keep trying to reconnect for this long.")
+    ] = RECONNECT,
+    clean_s: Annotated[
+        Duration | None, option("--clean DUR", "Do a light clean this often.")
+    ] = None,
+    joblog: Annotated[str | None, option("--joblog FILE", "Append a TSV line per item.")] = None,
     notify: NotifyOption = False,
     listen: ListenOption = None,
     dry_run: Annotated[bool, option("--dry-run", "Show the next item and its command.")] = False,
 ) -> ExitStatus:
-    """Run a command for each item. Its exit code 0 completes the item, 75 releases it, 100 buries
-    it, 126 and 127 end the worker, any other retries it.
+    """Run a command for each item. Exit code 0 completes the item, 75 releases it, 100 buries it,
+    126 and 127 end the worker, any other retries it.
 
     rwq work -q jobs -- ./resize
     rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize
@@ -171,7 +173,7 @@ def work(
     if clean_s is not None:
         chores.append((clean_s, partial(clean, queues, notes)))
     if notes.tick_s is not None:
-        # As often as the live line is drawn, which shows it.
+        # As often as the live line, which shows the count, is drawn.
         chores.append((notes.tick_s, partial(count, queues, notes)))
     supervision = Supervision(
         notifies=notify,

@@ -35,7 +35,7 @@ from rwq_cli.work.programs import BadArguments
 from rwq_cli.work.running import Outputs
 from rwq_cli.work.worker import Worker
 
-# These formats write events or a summary to stdout, so that commands must not.
+# These formats write events or a summary to stdout, so commands must not.
 _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 
 
@@ -62,7 +62,7 @@ def show_plan(
     elif settings.output.is_table and not settings.quiet:
         names = ", ".join(escaped(queue.name) for queue in queues)
         settings.out.text(f"No item to work on in {names}.\n")
-    # JSON always has one.
+    # JSON always has a record.
     shown = [plan] if items or settings.output is OutputFormat.JSON else []
     settings.out.describe(shown, PLAN_FIELDS, plan_sections)
     return ExitStatus.OK
@@ -137,7 +137,7 @@ def run_worker(
                         log.write(joblog_lines(events))
                     out.rows(events)
                     if settings.output in _OWN_STDOUT:
-                        # Else it is the commands', and may have a reader that stalls.
+                        # Otherwise stdout is the commands', and its reader may stall.
                         environment.flush()
         except RwqError as error:
             failure = error
@@ -148,6 +148,6 @@ def run_worker(
     if failure is not None:
         if out.has_work:
             environment.note(out.summary())
-        # Out of the block: what was done does not make it a part of what was asked for.
+        # Outside the block: what was done does not make this error a partial success.
         raise failure
     out.finish()

@@ -13,8 +13,8 @@ _WITHOUT_ID = ("clean", "doctor")
 
 
 class CommandLines(NamedTuple):
-    """Makes command lines, with the options that name the server: for rwq, for redis-cli, and for
-    `mv` and `diff` from another server."""
+    """A maker of command lines, with the options that name the server: for rwq, for redis-cli, and
+    for `mv` and `diff` from another server."""
 
     server: str = ""
     redis_cli: str = "redis-cli"
@@ -34,7 +34,7 @@ class CommandLines(NamedTuple):
         return f"rwq {verb}{self.server} -q {shell_word(queue)}"
 
     def of_transit(self, transit: Transit, queue: bytes, item_id: bytes) -> str:
-        """The command line that finishes the move of this item and of all others."""
+        """Return the command line that finishes the move of this item and of all others."""
         server = b"" if transit.server is None else b" " + shell_word(transit.server).encode()
         there = os.fsdecode(server)
         if not transit.is_copy:
@@ -65,7 +65,7 @@ def redis_cli(address: str) -> str:
 
 
 def shell_word(raw: bytes) -> str:
-    """A word that bash, zsh and ksh read as exactly these bytes, safe to show."""
+    """Quote bytes as a word that bash, zsh and ksh read as exactly these bytes, safe to show."""
     shown = escaped(raw)
     if shown.encode() == raw:
         return shlex.quote(shown)

@@ -26,7 +26,7 @@ def count_field(
     rank: int = 0,
     style: str | None = None,
 ) -> Field[Any]:
-    """A count for people: `-` for unknown, `>41,000` if there are more; with a style above 0."""
+    """Return the field of a count, shown as `-` if unknown, `>41,000` if more; styled above 0."""
     count = attribute(path)
 
     def is_least(record: Any) -> bool:
@@ -95,9 +95,7 @@ COUNT_FIELDS: Fields[Counts] = Fields(
         field(name, name.replace("_seconds", "_s"), help, kind, title, rank, may_be_unknown=True)
         for rank, (name, help, kind, title) in zip(range(23, 0, -1), _MEASURES, strict=False)
     ),
-    field(
-        "abandoned_is_least", "is_least", "whether there may be more: the time to count was over"
-    ),
+    field("abandoned_is_least", "is_least", "whether there may be more: the time to count was up"),
 )
 
 
@@ -138,11 +136,11 @@ class Tick(NamedTuple):
         return Field("at_ms", lambda _: self.at_ms, "the time of the tick", title="AT")
 
     def rate_fields(self) -> list[Field[Counts]]:
-        """The fields of a queue's rates; the last one is no column."""
+        """Return the fields of a queue's rates; the last one is not a column."""
         return [each.within(self.rates_of) for each in (*RATE_FIELDS, _ARE_LEAST)]
 
     def rates_of(self, counts: Counts) -> "Rates":
-        # What is not watched need not load it.
+        # Only --watch needs it.
         from rwq_cli.core.inspect.activity import Rates
 
         return self.rates.get(counts.queue) or Rates()
@@ -211,7 +209,7 @@ def count_sections(counts: Counts) -> list[Section]:
     unknown = [name.replace("_", " ") for name in names if getattr(counts, name) is None]
     if counts.leased is None:
         names.insert(1, "processing")
-    # What is due is a part of what is delayed.
+    # Due items are counted among the delayed ones.
     due = f" ({human.count(counts.due)} due)" if counts.due else ""
     rows = [
         (label, number + due * (label == "delayed"), style)

@@ -219,7 +219,7 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
     field("meaning", "meaning", "the state in a sentence"),
     field("next", "next.text", "what will happen next, in a sentence"),
     field("commands", "commands", "command lines to run next"),
-    field("next_in_seconds", "next.in_s", "until something happens without help; else null"),
+    field("next_in_seconds", "next.in_s", "until something happens by itself; else null"),
     field("findings", "findings", "what `doctor` would report, by its codes"),
     *(field(part, partial(_joined, part), "of the findings") for part in ("cause", "cure")),
     field("places_per_second", "forecast.rate_per_s", "how fast the item moves up (`--eta`)"),

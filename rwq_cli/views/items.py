@@ -131,14 +131,14 @@ def columns_for(
 
 
 def plain_order(columns: Columns) -> Columns:
-    """The columns of `-o plain`: scripts address them by number."""
-    # The ID is the first, and the queue, of several, the last.
+    """Return the columns in the order of `-o plain`: scripts address them by number."""
+    # The ID comes first, and the queue, if there are several, last.
     order = {"id": -1, "queue": 1}
     return sorted(columns, key=lambda column: order.get(column.name, 0))
 
 
 def plain_names(listing: str | None) -> str:
-    """The fields of a line of `-o plain`, for the help."""
+    """Return the fields of a line of `-o plain`, for the help."""
     return ", ".join(column.flat_name for column in plain_order(columns_for(listing)))
 
 

@@ -122,7 +122,7 @@ STATES = {
 
 
 class Remedy(NamedTuple):
-    """What a finding is, for one item, however many there are; and what to do about it."""
+    """What a finding means, in words for one item however many there are, and what to do."""
 
     # ` ID` at the end of a command stands for an ID, `KEY` for a key. `left_because` says why
     # `--fix` leaves some of them.
@@ -166,10 +166,10 @@ REMEDIES = {
         "rwq clean light",
     ),
     Code.MOVING: Remedy(
-        "A move to or from another server has buried it, and has not finished: it was cut, or "
-        "still runs.",
-        "Run the same mv again, which finishes all that was cut; rwq ls buried --by reason lists "
-        "these moves.",
+        "A move to or from another server has buried it, and has not finished: it was "
+        "interrupted, or is still running.",
+        "Run the same mv again, which finishes what was interrupted; rwq ls buried --by reason "
+        "lists these moves.",
         "rwq mv ID",
         "a move finishes it, on both servers",
     ),
@@ -180,8 +180,8 @@ REMEDIES = {
         _FIX,
     ),
     Code.INVALID_SCORE: Remedy(
-        "The score as delayed or buried is not a time: infinite, or far too large. rwq never "
-        "writes one.",
+        "Its score as a delayed or buried item is not a time: infinite, or far too large. rwq "
+        "never writes one.",
         "Release it, or delay or bury it again.",
         "rwq release ID",
         "rwq cannot know when it is due",

@@ -24,7 +24,7 @@ _USUAL = (Measure.WAITING, Measure.AGE, Measure.ABANDONED)
 
 
 def nagios_line(check: Check, *, is_absent: bool = False) -> str:
-    """The line of a monitoring plugin: level, measures, and performance data after a bar."""
+    """Return the line of a monitoring plugin: level, measures, and performance data after `|`."""
     words = [
         _in_words(check, each)
         for each in check.by_measure.values()
@@ -47,7 +47,7 @@ def nagios_lines(unread: Mapping[bytes, str], checks: Sequence[Check], level: Le
         if alerts := [_in_words(check, each) for each in _alerting(check)]:
             parts.append(f"{name}: {', '.join(alerts)}")
             alerting += 1
-        # In the label of performance data, which is quoted.
+        # Escaped for the label of performance data, which is quoted.
         label = name.replace("'", "''").replace("=", "\\x3d").replace("|", "\\x7c")
         data += _performance(check, f"{label}:")
     total = len(unread) + len(checks)
@@ -64,13 +64,13 @@ def unknown_line(reason: str) -> str:
 
 
 def _line(level: Level, text: str, data: Sequence[str] = ()) -> str:
-    # A bar would begin the performance data, and cannot be escaped.
+    # A `|` would begin the performance data, and cannot be escaped.
     line = f"RWQ {level.value} - {text}".replace("|", "\\x7c")
     return f"{line} | {' '.join(data)}\n" if data else f"{line}\n"
 
 
 def _performance(check: Check, prefix: str = "") -> Iterator[str]:
-    """The performance data of a queue, as `name=value;warn;critical;least`."""
+    """Yield the performance data of a queue, as `name=value;warn;critical;min`."""
     for each in check.by_measure.values():
         label = f"'{prefix}{each.measure}'" if prefix else each.measure
         if each.value is not None:
@@ -87,7 +87,7 @@ def _alerting(check: Check) -> list[Evaluation]:
 
 
 def _in_words(check: Check, each: Evaluation) -> str:
-    """A measure with the limit that it exceeds; an age that a restart has cut short says so."""
+    """Describe a measure with the limit that it exceeds, and a restart that cuts an age short."""
     is_age = each.measure is Measure.AGE
 
     def show(number: float) -> str:
@@ -145,7 +145,7 @@ def _by_queue(name: str, help: str, values: Sequence[tuple[bytes, int | None]]) 
 
 
 def queue_scraper(connection: "Connection") -> Callable[[Sequence[Queue]], list[Metric]]:
-    """A function that returns the metrics of `rwq check --format prometheus`."""
+    """Return a function that reads the metrics of `rwq check --format prometheus`."""
     # It has a connection of its own, so that another thread may call it with the queues of the main
     # thread.
     own = connection.for_other_thread(reply_timeout_s=_REPLY_TIMEOUT_S)

@@ -15,12 +15,12 @@ from rwq_cli.views.counts import NOT_COUNTED, RATE_FIELDS, count_field, count_se
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _HISTORY_CELLS = 20
-# The reasons that a summary names.
+# How many reasons a summary names.
 _REASONS = 5
 
 
 def sparkline(values: Sequence[int]) -> str:
-    """The last values as bars, the highest of them as high as possible; 0 is the lowest bar."""
+    """Draw the last values as bars: the highest of them as a full bar, 0 as the lowest bar."""
     shown = values[-_HISTORY_CELLS:]
     highest = max(shown, default=0)
     steps = len(_LEVELS) - 1
@@ -45,7 +45,7 @@ QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
     count_field("buried", "sample.buried", rank=9, style="yellow"),
     _IN,
     _LEFT,
-    field("next_age_seconds", "next_age_s", "of the next item", DURATION, "NEXT AGE", 7),
+    field("next_age_seconds", "next_age_s", "the age of the next item", DURATION, "NEXT AGE", 7),
     _EMPTY_IN,
     field("history", "sample.waiting", "at the last ticks", _HISTORY, rank=1),
 )
@@ -70,7 +70,7 @@ def sorted_rows(
 
 
 def sort_columns(chosen: Field[QueueRow], *, reverse: bool) -> list[Field[QueueRow]]:
-    """All columns; a mark in the title shows which one the rows are sorted by."""
+    """Return all columns; a mark in the title shows which one the rows are sorted by."""
     mark = "▲" if reverse is chosen.right else "▼"
     return [
         column._replace(title=column.heading + mark) if column.name == chosen.name else column
@@ -86,7 +86,7 @@ def status_parts(status: ServerStatus | None) -> list[Piece]:
     if used is not None:
         limit = status.maxmemory_bytes
         of = f" of {human.size(limit)}" if limit else ""
-        # Above that, writes are refused soon, or keys are evicted.
+        # Above that, the server will soon refuse writes or evict keys.
         parts.append((human.size(used) + of, "red" if limit and used > 0.9 * limit else None))
     if status.is_failing:
         return [*parts, ("cannot save", "red")]
@@ -103,7 +103,7 @@ def state_parts(counts: Counts) -> list[Piece]:
 
 
 def reason_parts(buried: Sequence[Item], total: int) -> list[Piece]:
-    """How many items are buried for each reason, the most frequent first."""
+    """Return how many items are buried for each reason, the most frequent first."""
     if not buried:
         return []
     reasons = Counter(item.reason or b"" for item in buried)

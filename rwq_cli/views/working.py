@@ -22,7 +22,7 @@ from rwq_cli.work.notes import STARTED, Event, Notes, Progress, counted
 from rwq_cli.work.programs import Invocation
 
 _TICK_S = 0.5
-# The rate is that of this many ticks.
+# The rate is measured over this many ticks.
 _RATE_TICKS = 20
 
 _FIELDS: tuple[Field[Event], ...] = (
@@ -33,9 +33,9 @@ _FIELDS: tuple[Field[Event], ...] = (
     ),
     field("queue", "queue", "the queue's name", NAME),
     field("id", "item_id", "the item's ID", ID),
-    field("attempt", "attempt", "which attempt it is, from 1, or was the last"),
+    field("attempt", "attempt", "the number of this attempt, from 1, or of the last one"),
     field("returns", "returns", "how often it failed or was returned before"),
-    field("pid", "pid", "the command's process ID; null if none began"),
+    field("pid", "pid", "the command's process ID; null if none was started"),
     field("exit", "exit_code", "its exit code; null until it exits"),
     field("signal", "signal", "the number of the signal that ended it"),
     field("seconds", lambda event: _milli(event.run_s), "how long it ran"),
@@ -63,7 +63,7 @@ def _milli(seconds: float | None) -> float | None:
 
 
 def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
-    """The lines of a job log: one for each item that is done with."""
+    """Yield the lines of a job log: one for each item that is done with."""
     # Columns: time, queue, ID, attempt, what happened, exit code, signal, seconds, reason.
     for event in events:
         if event.kind == STARTED:

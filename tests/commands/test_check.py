@@ -107,7 +107,7 @@ class TestUnknown:
     def test_an_error_is_one_line_and_unknown(self, rwq: Rwq) -> None:
         for words, said in {
             "--warn waiting=x": "the limit of waiting cannot be 'x'; it must be a whole number",
-            "--warn what=1": "no limit can be 'what=1'; give NAME=VALUE; the names are waiting, ",
+            "--warn what=1": "not a limit: 'what=1'; give NAME=VALUE; the names are waiting, ",
             "extra": "check takes no arguments; did you mean: rwq check -q extra",
             "--warn age=soon": "not a duration: 'soon'; ",
             "--format what": "invalid value for '--format': ",

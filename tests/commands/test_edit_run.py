@@ -101,7 +101,7 @@ def test_one_question_is_about_all_that_it_breaks(
     words = ("edit", "--all", "--lines", "--run", "sed '/[1-4]/s/{//; s/}/0}/'")
     code, seen = rwq.asked(*words, type_in=[(b"[y/N] ", b"n\n")], columns=300)
     assert b"rwq will replace JSON with data that is not JSON in 5 items of jobs (" in seen
-    assert (code, b"declined after 2 edits; no others are made" in seen) == (3, True)
+    assert (code, b"declined after 2 edits; no more are made" in seen) == (3, True)
     assert data(foreign) == {**{f"{n}": n for n in range(5)}, "5": 50, "6": 60}
     assert rwq("undo", "--yes").code == 0
     assert contents(foreign.raw) == numbers
