@@ -16,16 +16,16 @@ from types import ModuleType
 
 from rwq_cli import __version__
 
-# The kernel ignores signals without a handler for PID 1, as in a container.
+# For PID 1, as in a container, the kernel ignores signals without a handler.
 if os.getpid() == 1:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
 
 
 class _Deferred:
-    """Finds packages that redis-py imports and rwq does not use; they are run if they are read."""
+    """Finds packages that redis-py imports and rwq does not use, and runs them on first access."""
 
-    # `importlib.metadata` takes 7 ms, and so does `redis.asyncio`, the commands a second time.
-    # `importlib.util.LazyLoader` would run a package when a module inside of it is imported.
+    # `importlib.metadata` takes 7 ms, and so does `redis.asyncio`, all commands a second time.
+    # `importlib.util.LazyLoader` would run a package when a module inside it is imported.
     names = frozenset({"importlib.metadata", "redis.asyncio"})
 
     def __init__(self, loader: SourceFileLoader) -> None:
@@ -54,7 +54,7 @@ class _Deferred:
 
 def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]) and sys.stdout is not None:
-        # Importing what parses takes longer than all the rest of this. It does if this fails.
+        # Importing the parser takes longer than all the rest. It is the fallback if this fails.
         try:
             os.write(1, f"rwq {__version__}\n".encode())
             os._exit(0)
@@ -72,7 +72,7 @@ def main() -> None:
         if instruction := os.environ.get("_RWQ_COMPLETE"):
             from rwq_cli.completion import complete
 
-            # Nothing is said beside what a Tab offers.
+            # Nothing but the completions may be printed.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             complete(instruction)
         else:
@@ -85,11 +85,11 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.exit(ExitStatus.INTERRUPTED)
     except Exception as error:
-        # Before a command runs: an import found no memory, or no file descriptor.
+        # Before a command runs: an import ran out of memory or file descriptors.
         if "--debug" in sys.argv:
             raise
         os.write(2, b"rwq: error: cannot start: %s\n" % ascii(error).encode())
-        # Not 1, which is an answer; and without what the interpreter does at its end.
+        # Not 1, which is an answer; and without the shutdown of the interpreter.
         os._exit(70)
 
 

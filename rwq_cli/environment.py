@@ -34,8 +34,8 @@ class Environment:
     # longer.
     # stdout is for results only, and stderr for everything else; all are bytes. A closed stdin is
     # empty, and a write to a closed stdout fails. `note_above` writes a line above the progress
-    # line. `interrupted` is what is said if Ctrl-C ends a command that may change something;
-    # nothing once the command says that itself.
+    # line. `interrupted` is the message if Ctrl-C ends a command that may change something; empty
+    # once the command reports that itself.
     quiet: bool = False
     interrupted: str = "nothing done"
     stdin_is_closed: bool = False
@@ -54,11 +54,11 @@ class Environment:
 
     @classmethod
     def of_process(cls) -> "Environment":
-        """The streams and variables of this process; what prints text prints to them, too."""
+        """Return the streams and variables of this process; make what prints text use them, too."""
         is_closed = [stream is None for stream in (sys.stdin, sys.stdout, sys.stderr)]
         for descriptor in (0, 1, 2):
             if is_closed[descriptor]:
-                # Else a connection would get its number. Writing to it fails: it is open to read.
+                # Else a connection would get its number. A write fails: it is open for reading.
                 null = os.open(os.devnull, os.O_RDONLY)
                 os.dup2(null, descriptor)
                 if null != descriptor:
@@ -108,7 +108,7 @@ class Environment:
             self.error(line, once=once)
 
     def error(self, line: str, *, once: bool = False) -> None:
-        """Write a line to stderr, if it is still open; `once` only the first time."""
+        """Write a line to stderr, if it is still open; with `once`, only the first time."""
         if once and line in self.written_once:
             return
         if once:
@@ -128,8 +128,8 @@ def user_directory(variables: Mapping[str, str], name: str, default: str) -> Pat
         return Path(chosen)
     home = variables.get("HOME") or os.path.expanduser("~")
     if home == "~":
-        # The user ID has no account, as in some containers. Debian gives accounts that have no
-        # home this one.
+        # The user ID has no account, as in some containers. Debian uses this home for accounts
+        # that have none.
         home = "/nonexistent"
     return Path(home) / default
 
@@ -144,7 +144,7 @@ def try_flock(descriptor: int, kind: int) -> bool:
 
 
 def open_terminal() -> int:
-    """Open the terminal of this process, even if no stream is connected to it; a descriptor."""
+    """Open this process's terminal, even if no stream is connected to it; return a descriptor."""
     return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
 
 
@@ -158,7 +158,7 @@ def has_terminal() -> bool:
 
 @contextmanager
 def signals_to(handler: Callable[..., object], *numbers: int) -> Iterator[None]:
-    """In the block, this function handles these signals."""
+    """Handle these signals with this function in the block."""
     before = [(number, signal.signal(number, handler)) for number in numbers]
     try:
         yield
@@ -169,9 +169,9 @@ def signals_to(handler: Callable[..., object], *numbers: int) -> Iterator[None]:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """In the block, which starts a process, no signal ends the command; it does after the block.
+    """Hold signals in the block, which starts a process, and raise them again after it.
 
-    So who ends the process knows it by then.
+    By then, the code that ends the process knows it.
     """
     came: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -184,14 +184,14 @@ def signals_held() -> Iterator[None]:
 
 
 def interrupts_left_to_child() -> AbstractContextManager[None]:
-    """In the block, leave Ctrl-C and Ctrl-\\ to a child process, which has the terminal."""
-    # A handler, unlike SIG_IGN, is not passed on to the child.
+    """Leave Ctrl-C and Ctrl-\\ in the block to a child process, which has the terminal."""
+    # A handler, unlike SIG_IGN, is not inherited by the child.
     return signals_to(lambda *_: None, signal.SIGINT, signal.SIGQUIT)
 
 
 @contextmanager
 def os_errors_as(kind: type[RwqError], what: str, hint: str | None = None) -> Iterator[None]:
-    """In the block, an `OSError` becomes such an error, whose message ends with the reason."""
+    """Turn an `OSError` in the block into such an error, whose message ends with the reason."""
     try:
         yield
     except OSError as error:
@@ -199,10 +199,10 @@ def os_errors_as(kind: type[RwqError], what: str, hint: str | None = None) -> It
 
 
 def raising_on_terminate(*, replaces: bool = False) -> AbstractContextManager[None]:
-    """In the block, SIGTERM and SIGHUP raise `SystemExit`, unless they are ignored.
+    """Make SIGTERM and SIGHUP raise `SystemExit` in the block, unless they are ignored.
 
     For what must not be left behind: a child process, or a file. Other handlers stay, unless it
-    `replaces` them, and so do those of other threads' signals, which the main one has.
+    `replaces` them, and so do all outside the main thread, which is the one to set handlers.
     """
     numbers = (signal.SIGTERM, signal.SIGHUP) if current_thread() is main_thread() else ()
     before = {number: signal.getsignal(number) for number in numbers}
@@ -226,8 +226,8 @@ def os_reason(error: Exception) -> str:
 
 
 def how_to_install(requirement: str) -> str | None:
-    """The command that adds a package to this installation of rwq; None if that is not clear."""
-    # It never names `rwq-cli[EXTRA]`: rwq is on no registry, so that anyone may take that name.
+    """Return the command that adds a package to this installation of rwq; None if unclear."""
+    # It never names `rwq-cli[EXTRA]`: rwq is on no registry, so anyone could take that name.
     from importlib.util import find_spec
     from shlex import quote
 

@@ -28,7 +28,7 @@ class ExitStatus(_Code):
 
     OK = 0, "success; an empty listing is a success"
     NO = 1, "the answer is no: nothing to lease, no such item, no item of a batch succeeded"
-    USAGE = 2, "wrong usage, or a confirmation was needed and there was no terminal"
+    USAGE = 2, "usage error, or a confirmation was needed and there was no terminal"
     PARTIAL = 3, "done in part: some of a batch failed, or the output could not be written"
     SERVER = 69, "server error: unreachable, connection lost, or a command was refused"
     FAULT = 70, "fault of rwq, or of its machine: a bug, no memory, no thread"
@@ -44,7 +44,7 @@ class MonitoringStatus(_Code):
     CRITICAL = 2, "CRITICAL: something exceeds its critical limit"
     UNKNOWN = (
         3,
-        "UNKNOWN: the server is unreachable or refused, wrong usage, or a count with a limit is "
+        "UNKNOWN: the server is unreachable or refused, a usage error, or a count with a limit is "
         "unknown",
     )
 
@@ -59,7 +59,7 @@ def batch_status(successes: int, failures: int) -> ExitStatus:
 
 
 class UsageError(InvalidArgument, code="usage"):
-    """The command line cannot be parsed; `help` is printed in place of an error if there is one."""
+    """The command line cannot be parsed; if `help` is set, it is printed instead of an error."""
 
     help: str | None = None
 
@@ -83,7 +83,7 @@ EXIT_STATUS_OF: Mapping[type[RwqError], ExitStatus] = {
 
 
 def mark_partial(error: BaseException) -> None:
-    """Note that something was done before an error: its exit code is not that of nothing done."""
+    """Record that something was done before an error, so that its exit code says so."""
     error.__dict__["is_partial"] = True
 
 

@@ -6,16 +6,16 @@ from subprocess import DEVNULL, PIPE, Popen
 
 
 def processes_of(root: int, mark: bytes | None = None) -> set[int]:
-    """The living processes that a process has started, itself included."""
+    """Return the live processes that a process has started, itself included."""
     # They are its descendants, and whatever has the mark in its environment: a process whose parent
-    # has ended is a child of another one. Without `/proc`, they are not found.
+    # has ended gets another parent. Without `/proc`, they are not found.
     parents: dict[int, int] = {}
     found = {root}
     for pid in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        # Other names are no numbers.
+        # Other names are not numbers.
         with suppress(OSError, ValueError, IndexError):
             with open(f"/proc/{int(pid)}/stat", "rb") as file:
-                # After the name, which may hold anything.
+                # After the name, which may contain anything.
                 state, parent = file.read().rpartition(b")")[2].split()[:2]
             if state == b"Z":
                 continue
@@ -30,7 +30,7 @@ def processes_of(root: int, mark: bytes | None = None) -> set[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """True unless a process has ended, even if nobody has waited for it yet; needs `/proc`."""
+    """Return False if a process has ended, even if it is still a zombie; needs `/proc`."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return not file.read().rpartition(b")")[2].lstrip().startswith(b"Z")
@@ -39,9 +39,9 @@ def is_alive(pid: int) -> bool:
 
 
 class DeathWatch:
-    """A program that reads its stdin to the end, which comes when this process has ended, or been
-    killed, for this process alone has the other end open. It is started in a group of its own, with
-    a fixed PATH as its only variable, or not at all.
+    """A program that reads its stdin until EOF, which comes when this process has ended or been
+    killed, because only this process holds the other end open. It is started in a process group of
+    its own, with a fixed PATH as its only variable, or not at all.
     """
 
     def __init__(self, command: tuple[str | bytes, ...], *, stderr: int = DEVNULL) -> None:

@@ -1,8 +1,8 @@
 """One reader and one writer for every stream of the program.
 
-All that is written arrives, and all that there is is read, or an error says so: if a pipe does not
-block, if its other end is slow, if the process is stopped meanwhile. Python's own streams lose data
-then: an unbuffered write takes a part, and a read that would block returns nothing.
+Everything is written, and everything is read, or an error says so: even if a pipe is non-blocking,
+its other end is slow, or the process is stopped meanwhile. Python's own streams lose data then: an
+unbuffered write may be partial, and a read that would block returns nothing.
 """
 
 import io
@@ -14,7 +14,7 @@ from typing import Any
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
 
-# What other systems write before text.
+# The byte order mark that other systems write before text.
 MARK = b"\xef\xbb\xbf"
 _MARKS = {
     b"\xff\xfe\0\0": "UTF-32",
@@ -22,9 +22,9 @@ _MARKS = {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
-# Without a mark, if all are ASCII: so many bytes a character, of which only this one is not NUL.
+# For ASCII text without a mark: bytes per character, and the index of the one that is not NUL.
 _SHAPES = {"UTF-32LE": (4, 0), "UTF-32BE": (4, 3), "UTF-16LE": (2, 0), "UTF-16BE": (2, 1)}
-# So many bytes are looked at, if they are there, and at least so many.
+# How many bytes are examined at most, and how many it takes at least.
 _SHAPE_BYTES, _SHAPE_BYTES_MIN = 64, 4
 _TEXT_BYTES = frozenset(b"\t\n\r" + bytes(range(0x20, 0x7F)))
 
@@ -39,10 +39,10 @@ def wait_for(descriptor: int, event: int, within_ms: int | None = None) -> bool:
 
 
 class Writer(io.BufferedWriter):
-    """Writes to an open file all that it is given, or raises an `OSError`."""
+    """Writes all that it is given to an open file, or raises an `OSError`."""
 
-    # What several threads write does not mix. The accounts of what was written are the C code's: no
-    # signal comes between.
+    # Writes of several threads do not mix. The C code keeps track of what was written, so that no
+    # signal can come in between.
     def __init__(self, descriptor: int) -> None:
         super().__init__(io.FileIO(descriptor, "w", closefd=False), _BUFFER_BYTES)
         self._turn = RLock()
@@ -69,7 +69,7 @@ class Writer(io.BufferedWriter):
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write without a buffer, as to a log that several processes share."""
+    """Write all of it without a buffer, as to a log that several processes share."""
     left = memoryview(data)
     while left:
         try:
@@ -82,9 +82,9 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def foreign_encoding(text: bytes) -> str | None:
-    """The encoding of text that is UTF-16 or UTF-32; None for any other."""
+    """Return the encoding of text that is UTF-16 or UTF-32; None for any other."""
     if b"\0" not in text:
-        # Where two bytes look like a mark, they are data.
+        # Two bytes that look like a mark are data.
         return None
     for mark, name in _MARKS.items():
         if text.startswith(mark):
@@ -99,7 +99,7 @@ def foreign_encoding(text: bytes) -> str | None:
 
 
 def may_be_foreign(start: bytes) -> bool:
-    """True if more bytes are needed to know what text is that begins like this."""
+    """Return True if more bytes are needed to know the encoding of text that begins like this."""
     if len(start) >= _SHAPE_BYTES_MIN or b"\n" in start:
         return False
     return b"\0" in start or any(mark.startswith(start) for mark in (MARK, *_MARKS))
@@ -116,7 +116,7 @@ def unmarked(text: bytes, name: str, kind: type[RwqError] = InvalidArgument) -> 
 
 
 class Reader(io.FileIO):
-    """Reads a file; nothing is its end, and never a pause."""
+    """Reads a file; an empty read is always its end, never a pause."""
 
     def __init__(self, file: int | str | Path) -> None:
         super().__init__(file, "r", closefd=not isinstance(file, int))

@@ -1,6 +1,6 @@
-"""The topics of `rwq help`, made from the tables that the commands themselves use; ten recipes.
+"""The topics of `rwq help`, made from the tables that the commands themselves use; and recipes.
 
-Texts may have `code` between backquotes, for the pages in `docs`; a terminal shows them without.
+Texts may have `code` between backquotes, for the pages in `docs`; a terminal shows it without.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus
 
-# What most people need, in that order.
+# What most people need, in this order.
 OVERVIEW = """\
 Usage: rwq [OPTIONS] COMMAND [ARGS]...
 

@@ -36,7 +36,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "show": "Explain items: state, reasons, what is next.",
         "stats": "Count a queue's items by state.",
         "queues": "List the queues of a server with their counts.",
-        "diff": "Compare two queues, of one server or of two.",
+        "diff": "Compare two queues, on one server or two.",
         "top": "Show queues live, on the whole terminal.",
         "wait": "Wait until a queue is empty or items are gone.",
     },
@@ -52,7 +52,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "context": "Name servers, with queue and protection.",
         "local": "Start, stop or inspect the embedded server.",
         "demo": "Show the main commands on a throwaway server.",
-        "completion": "Print or install the completion of a shell.",
+        "completion": "Print or install shell completion.",
     },
 }
 SUMMARIES = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
@@ -60,7 +60,7 @@ COMMANDS = tuple(SUMMARIES)
 
 
 class Root(RwqGroup):
-    """`rwq` itself: loads a command when it is needed."""
+    """`rwq` itself, which loads each command on demand."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
@@ -95,8 +95,8 @@ class Root(RwqGroup):
 
 @cache
 def load_command(name: str) -> Any:
-    """The parser of a module of `rwq_cli.commands`: its command, or its group with `GROUP_HELP`."""
-    # It keeps nothing of a command line, so that a process needs one only.
+    """Load the parser of a command's module: its command, or its group if it has `GROUP_HELP`."""
+    # It keeps no state of a command line, so a process needs only one.
     module = import_module(f"rwq_cli.commands.{name}")
     commands = typer.Typer(
         cls=RwqGroup,

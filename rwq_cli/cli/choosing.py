@@ -40,8 +40,8 @@ SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, 
 # What `--mine` chooses. Not `held`: a lease of rwq always has an expiry.
 _MINE = frozenset({State.LEASED})
 IN_PROCESSING = (State.LEASED, State.HELD, State.ABANDONED, State.GHOST, State.WRONG_TYPE)
-# Without --state, these options choose from the states that have what they look at, where the verb
-# would choose from none of these.
+# Without --state, each of these options selects the states that have what it looks at, if the verb
+# would choose from none of them.
 _IMPLIED = {
     "holder_glob": frozenset({State.LEASED, State.HELD}),
     "reason_glob": frozenset({State.BURIED}),
@@ -54,7 +54,7 @@ def _condition(text: str) -> "Condition":
     return parse_condition(text)
 
 
-# By the fields of a selection: an option, its type, its help, its parser, and what a Tab offers.
+# For each field of a selection: its option, type, help, parser, and the completions of a value.
 _FILTERS: dict[str, tuple[Any, ...]] = {
     "states": ("--state STATE", list[State], "Only items in this state (repeatable): "),
     "match": (
@@ -73,18 +73,18 @@ _FILTERS: dict[str, tuple[Any, ...]] = {
         lambda text: parse_duration(text, inf),
     ),
     "holder_glob": (
-        *("--holder GLOB", bytes, "Only leases of such holders.", os.fsencode, offer_holders),
+        *("--holder GLOB", bytes, "Only leases whose holder matches.", os.fsencode, offer_holders),
     ),
-    "reason_glob": ("--reason GLOB", bytes, "Only items buried for such a reason.", os.fsencode),
-    "returns": ("--returns N", Any, "Only items returned so often, such as '>=2'.", comparison),
+    "reason_glob": ("--reason GLOB", bytes, "Only items whose bury reason matches.", os.fsencode),
+    "returns": ("--returns N", Any, "Only items returned this often, such as '>=2'.", comparison),
 }
 _OPTIONS = {name: usage.split()[0] for name, (usage, *_) in _FILTERS.items()}
 
 
 def _filters(offered: Iterable[State], *left_out: str) -> list[Parameter]:
-    """The options that can choose among items in these states."""
+    """Return the options that can choose among items in these states."""
     names = [state.value for state in SELECTABLE if state in offered]
-    # The only state needs no option.
+    # A single state needs no option.
     without = {*left_out, "states" if len(names) == 1 else ""}
     without |= {name for name, states in _IMPLIED.items() if states.isdisjoint(offered)}
 
@@ -125,15 +125,15 @@ def _selection(
 
 
 def filters(offered: Iterable[State] = SELECTABLE) -> Callable[[Function], Function]:
-    """Give a command the options that choose items; it takes a `selection`."""
+    """Add the options that choose items to a command, which takes a `selection`."""
     return provided("selection", _selection, _filters(offered))
 
 
 class Choice(NamedTuple):
     """The items that the command line chooses: the `named` IDs, else the selection."""
 
-    # `is_whole_queue` is true without IDs and options except `--all`, `from_stdin` if the IDs are
-    # read there, `has_states` if `--state` was given, `mine` for what this session has leased.
+    # `is_whole_queue` is true without IDs and without options other than `--all`, `from_stdin` if
+    # IDs are read from stdin, `has_states` if `--state` was given, and `mine` if `--mine` was.
     settings: Settings
     named: Iterator[bytes | Flush] | None
     selection: Selection
@@ -167,10 +167,10 @@ class Choice(NamedTuple):
         undo: Callable[..., Any] | None = None,
         **options: Any,
     ) -> "ExitStatus":
-        """Do a verb of the core, with its options, to these items, and show what became of them."""
-        # See `choose` for the question, `outcomes_of` for the reasons, and `Undo`, which is the
-        # verb's journal then. A verb that `takes_all` that exist need not be tried before the
-        # question.
+        """Apply a verb of the core, with its options, to these items, and show the outcomes."""
+        # See `choose` for the question, `outcomes_of` for the reasons, and `Undo` for `undo`, whose
+        # result is the verb's journal. A verb that `takes_all` items that exist needs no dry run
+        # before the question.
         from rwq_cli.cli.connect import open_queue
         from rwq_cli.cli.outcomes import outcomes_of
 
@@ -200,9 +200,9 @@ class Choice(NamedTuple):
         act: Callable[..., Outcomes] | None = None,
     ) -> "Chosen":
         """Return the named IDs as a stream, or select the items now."""
-        # The question, see `confirm`, is not asked in a dry run; with `only_many`, only if
-        # options chose the items and they are many or the context is protected. It counts those of
-        # which a dry run of `act` says that it would succeed, or all that exist if that is None.
+        # The question (see `confirm`) is not asked in a dry run; with `only_many`, only if options
+        # chose the items, and there are many or the context is protected. It counts the items for
+        # which a dry run of `act` would succeed, or all that exist if `act` is None.
         from rwq_cli.cli.confirm import MANY, confirm, is_confirmed
         from rwq_cli.cli.connect import warn_if_missing, warn_of_reading
         from rwq_cli.core.inspect.listing import Chosen, choose
@@ -212,7 +212,7 @@ class Choice(NamedTuple):
         settings = self.settings
         if self.dry_run or (only_many and self.by_name):
             question = None
-        # Before anything is read: it may be refused.
+        # Before anything is read, because it may be refused.
         if question is not None and is_confirmed(settings, yes=self.yes):
             question = None
         if self.named is not None:
@@ -224,14 +224,14 @@ class Choice(NamedTuple):
         if question is None:
             return chosen
 
-        # All are read first.
+        # All IDs are read before the question.
         known = list(dict.fromkeys(each for each in chosen.ids if not isinstance(each, Flush)))
         chosen, context = chosen._replace(ids=known), settings.asking_context
         is_protected = context is not None and context.protection_level
         if only_many and not is_protected and (len(known) < MANY or not has_terminal()):
             return chosen
         if act is not None:
-            # What is only counted yet shows no progress of a verb.
+            # A dry run that only counts shows no progress.
             progress, queue.connection.progress = queue.progress, ProgressListener()
             known = [each.item_id for each in act(chosen, dry_run=True) if each.status.infinitive]
             queue.connection.progress = progress
@@ -254,12 +254,12 @@ def selects(
     acts: bool = True,
     asks: bool = True,
 ) -> Callable[[Function], Function]:
-    """Give a command the IDs and options that choose items; it takes a `choice`."""
-    # It takes the `default` states without `--state`, `everything` with `--all`, and `--state` has
-    # those `offered`. `mine` is for `--mine`. With `has_reason`, `--reason` is an option of the
-    # verb itself. If it `acts`, it has `--dry-run`, and if it `asks`, `--yes`; what only looks
-    # takes all without IDs and options.
-    # It raises `InvalidArgument` if nothing was chosen, or the options cannot be used together.
+    """Add the IDs and options that choose items to a command, which takes a `choice`."""
+    # It takes the `default` states without `--state`, `everything` with `--all`; `--state` accepts
+    # those `offered`. `mine` adds `--mine`. With `has_reason`, `--reason` is an option of the verb
+    # itself. A command that `acts` has `--dry-run`, and `--yes` if it `asks`; one that only reads
+    # takes all items if neither IDs nor options are given.
+    # It raises `InvalidArgument` if nothing was chosen, or the options cannot be combined.
     all_states = everything or default
     has_filters = _filters(offered or all_states, *["reason_glob"] * has_reason)
 
@@ -278,7 +278,7 @@ def selects(
             bool, option("--mine", "Only items leased by this session; without IDs, all.")
         ] = False,
         limit: Annotated[
-            int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
+            int | None, option("-n, --limit N", "Only the first N; 0 for no limit.", min=0)
         ] = None,
         all_items: Annotated[bool, option("--all", "All that the command applies to.")] = False,
         null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,  # noqa: ARG001

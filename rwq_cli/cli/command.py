@@ -1,6 +1,6 @@
-"""Declaring a command: its function, its help, its examples and its exit codes.
+"""Declares a command: its function, its help, its examples and its exit codes.
 
-A command takes the run's settings first, and else what Typer makes of its options; see
+A command takes the run's settings first, then its options as Typer has parsed them; see
 `rwq_cli.commands.kick` for a short one.
 """
 
@@ -23,10 +23,10 @@ HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100
 # The heading of the columns that scripts rely on.
 PLAIN_HEADING = "-o plain columns"
 COMMON_OPTIONS = ("Common options:", "-q, -u, -c, -o and others: rwq help options")
-# The help of a command has as many of its examples as fit; the reference has all.
+# The help of a command shows as many of its examples as fit; the reference shows all.
 _LINES_MAX = 40
 _YES_FOR = "--yes="
-# They come after all other options.
+# These options come after all others.
 _LAST = ("yes", "dry_run")
 
 
@@ -41,7 +41,7 @@ class RwqCommand(TyperCommand):
         given = list(args)
         # Before parsing, which may fail.
         ctx.obj.manual = self.manual
-        # `--yes` is a flag, which takes no value: an option would take the ID after it.
+        # `--yes` is a flag: an option that takes a value would take the ID after it.
         for at, word in enumerate(args) if ctx.allow_interspersed_args else ():
             if word == "--":
                 break
@@ -72,7 +72,7 @@ class RwqCommand(TyperCommand):
         if not self.manual.writes_elsewhere:
             settings.check_yes_for()
         call.environment.quiet = settings.quiet
-        # What only reads checks them before it writes: `--watch` adds fields.
+        # A command that only reads checks them before it writes: `--watch` adds fields.
         fields = None if self.manual.reads_only else self.manual.fields(ctx.params)
         if settings.is_special and fields is not None:
             from rwq_cli.output.records import check
@@ -94,7 +94,7 @@ class RwqCommand(TyperCommand):
             rows.append((f"{PLAIN_HEADING}:", names))
         end = ctx.make_formatter()
         end.write_dl([*rows, COMMON_OPTIONS])
-        # Two empty lines and a heading are around the examples.
+        # The examples add a heading and two empty lines.
         others = f"{formatter.getvalue()}{end.getvalue()}".count("\n") + 3
         with formatter.section("Examples"):
             for example in self.manual.examples[: max(2, _LINES_MAX - others)]:
@@ -104,7 +104,7 @@ class RwqCommand(TyperCommand):
 
 
 def listed(exits: Mapping[ExitCode, str]) -> str:
-    """Exit codes with their meanings, as a sentence of the help."""
+    """Format exit codes and their meanings as a sentence of the help."""
     return "; ".join(f"{int(status)} {text}" for status, text in exits.items())
 
 
@@ -118,7 +118,7 @@ class RwqGroup(TyperGroup):
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         from typer._click.shell_completion import CompletionItem
 
-        # Typer would load all commands, and cut a summary after 45 characters.
+        # Typer would load all commands, and truncate a summary after 45 characters.
         rows = self.summaries().items()
         found = [CompletionItem(name, help=help) for name, help in rows]
         found = [each for each in found if each.value.startswith(incomplete)]
@@ -144,17 +144,17 @@ class RwqGroup(TyperGroup):
 def command(
     *, null: str | None = None, options_first: bool = False, **manual: Any
 ) -> Callable[[Function], Function]:
-    """Declare a command; `null` is the help of its `-0`, and the others are of `Manual`."""
-    # Its docstring is its help, and then its examples, a line each. With `options_first`, all words
-    # after the first argument are arguments. An exit code that means something special here is
-    # given by its name, such as `partial`.
+    """Declare a command; `null` is the help of its `-0`, and `manual` has fields of `Manual`."""
+    # Its docstring is its help, followed by its examples, one a line. With `options_first`, all
+    # words after the first argument are arguments. An exit code with a meaning specific to the
+    # command is given by its name, such as `partial`.
 
     def declare(function: Function) -> Function:
         @wraps(function)
         def run(ctx: typer.Context, **options: Any) -> ExitCode:
             if null is not None:
                 options.pop("null")
-            # A command that says nothing else has done what it was asked for.
+            # A command that returns no status has succeeded.
             status: ExitCode | None = function(ctx.obj.settings, **options)
             return ExitStatus.OK if status is None else status
 
@@ -184,8 +184,8 @@ def command(
 def provided(
     name: str, make: Callable[..., object], parameters: Iterable[Parameter] | None = None
 ) -> Callable[[Function], Function]:
-    """Give a command the options of `make`, whose result is its parameter `name`."""
-    # The options are those of its signature unless they are given.
+    """Add the options of `make` to a command, and pass its result as the parameter `name`."""
+    # The options are those of its signature unless `parameters` has them.
     options = parameters or tuple(signature(make).parameters.values())[1:]
 
     def decorate(function: Function) -> Function:

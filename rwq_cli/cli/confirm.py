@@ -22,7 +22,7 @@ class Declined(RwqError, code="declined"): ...
 
 
 def is_confirmed(settings: Settings, *, yes: bool) -> bool:
-    """True if `--yes` or `--yes=NAME` confirms a destructive action, so that nothing is asked."""
+    """Return True if `--yes` or `--yes=NAME` confirms a destructive action: nothing is asked."""
     settings.check_yes_for()
     context, named = settings.asking_context, settings.given.get("yes_for")
     if not yes or context is None or not context.protection_level:
@@ -37,9 +37,9 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
 def confirm(
     settings: Settings, what: str, items: int, queue: str, *, leased: int = 0, note: str = ""
 ) -> None:
-    """Return only if the user agrees to what rwq will do, such as `remove {}`, to so many items."""
-    # `leased` is how many of them are leased, and `note` more about them. Without items, nothing is
-    # asked. Raises `Declined`, or `InvalidArgument` where there is no terminal to ask on.
+    """Return only if the user agrees to an action `what`, such as `remove {}`, on these items."""
+    # `leased` is how many of the `items` are leased, and `note` says more about them. Without
+    # items, nothing is asked. Raises `Declined`, or `InvalidArgument` without a terminal to ask on.
     if not items:
         return
     if leased:
@@ -54,7 +54,7 @@ def confirm(
 
 
 def confirm_action(settings: Settings, question: str, *, items: int = 0, queue: str = "") -> None:
-    """Ask for the names of the queue and of the context where they are required; else y or n."""
+    """Ask for the names of the queue and the context where they are required, else for y or n."""
     to_type = {"queue": queue} if items >= MANY else {}
     context, yes = settings.asking_context, "--yes"
     if context is not None and context.protect == "type":

@@ -1,5 +1,5 @@
-"""Opens the server and the queues that the settings name, several `-q`, patterns or all; and names
-them in messages.
+"""Opens the server and the queues that the settings name (several `-q`, patterns, or all), and
+names them in messages.
 """
 
 import gc
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How long the result of a scan of all keys is used.
+# How long the result of a scan of all keys is reused.
 _FIND_EVERY_S = 30.0
 # The options that name files for TLS, with redis-py's names.
 _TLS_FILES = {"tls_ca": "ssl_ca_certs", "tls_cert": "ssl_certfile", "tls_key": "ssl_keyfile"}
 _FILES = ("password_file", *_TLS_FILES)
 _DURATIONS = ("connect_timeout", "reply_timeout", "patience")
 
-# What names the server of the run, and its password, in hints of the core.
+# The settings that the core's hints name for the run's server and its password.
 _BY_URL = "-u or RWQ_URL"
 
 
 def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connection":
     """Connect to the server that the settings name; start an embedded one if necessary."""
-    # `named_by` is what gives its URL, if no context does, for the hint of an error.
-    # redis takes half of a start, and `--help` needs none of it.
+    # `named_by` is the setting that gives its URL, if no context does, for the hint of an error.
+    # Importing redis takes half of the start-up time, and `--help` does not need it.
     from rwq_cli.core.server.address import Server, connect
 
     url, origin, context = settings.server
@@ -55,7 +55,7 @@ def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connecti
     password, password_origin = _password(settings)
     read: str | Callable[[], str | None] | None = password
     if password is not None and password_origin != "RWQ_PASSWORD":
-        # Its file or command is read again for each later connection.
+        # Each later connection reads its file, or runs its command, again.
         first = iter([password])
         read = lambda: next(first, None) or _password(settings)[0]  # noqa: E731
     options: dict[str, Any] = {name: Path(given[name]) for name in _TLS_FILES if name in given}
@@ -67,7 +67,7 @@ def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connecti
             password_first="password_file" in given,
             tls_insecure="tls_insecure" in given,
             **options,
-            # Like RWQ_PASSWORD, it is for no context's server.
+            # Like RWQ_PASSWORD, it is never for a context's server.
             sentinel_password=None if context else variables.get("RWQ_SENTINEL_PASSWORD"),
         )
     )
@@ -85,14 +85,14 @@ def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connecti
     if settings.progress is not None:
         connection.progress = settings.progress
     if not gc.isenabled():
-        # `__main__` imports with the collector disabled; it need not traverse what was imported.
+        # `__main__` imports with the collector disabled; it need not traverse imported objects.
         gc.freeze()
         gc.enable()
     return connection
 
 
 def _name_setting(error: "ServerError", place: str, context: "Context | None") -> None:
-    """Change the hint of a server that cannot be reached to the settings that name this one."""
+    """Make the hint of a connection error name the settings that this server comes from."""
     from rwq_cli.core import errors
 
     if isinstance(error, errors.SentinelAuthenticationFailed):
@@ -106,8 +106,8 @@ def _name_setting(error: "ServerError", place: str, context: "Context | None") -
 
 
 def _password(settings: Settings) -> tuple[str | None, str]:
-    """The password outside the URL, and where it is from."""
-    # RWQ_PASSWORD is for a server that was named by its URL: no other server may see it.
+    """Return the password that is given outside the URL, and where it comes from."""
+    # RWQ_PASSWORD is for a server that is named by its URL: no other server may see it.
     file, context = settings.given.get("password_file"), settings.server.context
     if file is not None:
         from rwq_cli.contexts.password import read_password_file
@@ -115,7 +115,7 @@ def _password(settings: Settings) -> tuple[str | None, str]:
         return read_password_file(Path(file), "--password-file"), "--password-file"
     if context is None:
         given = settings.environment.variables.get("RWQ_PASSWORD")
-        # A secret that was made by `echo` ends in a line end, as a file does.
+        # A secret written with `echo` ends with a newline, as a file does.
         return given and given.removesuffix("\n").removesuffix("\r"), "RWQ_PASSWORD"
     if context.password_command is context.password_file is None:
         return None, str(context)
@@ -125,8 +125,8 @@ def _password(settings: Settings) -> tuple[str | None, str]:
 
 
 def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
-    # A context's server is named by the context, whose password stays where it is, unless options
-    # replace something of it.
+    # A context's server is named by the context, so that its password stays where it is, unless
+    # options override some of its settings.
     url, _, context = settings.server
     given = settings.given
     named: dict[str, str | None]
@@ -157,14 +157,14 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
 
 
 def summary_end(settings: Settings, queues: str | None) -> str:
-    """The end of a summary about queues, None if a prefix names them; see `target_from_env`."""
+    """Return a summary's end; `queues` is None if a prefix names them. See `target_from_env`."""
     if settings.target_from_env:
         return ""
     return f" ({queues + ' ' if queues else ''}on {settings.server_label})"
 
 
 def command_lines(settings: Settings, connection: "Connection") -> "CommandLines":
-    """Makes command lines that can be pasted: they reach this server, and hold no password."""
+    """Return what makes command lines to paste: they reach this server, and contain no password."""
     from rwq_cli.core.server.urls import without_password
     from rwq_cli.views.command_lines import CommandLines, redis_cli, shell_word
 
@@ -195,7 +195,7 @@ def open_queue(settings: Settings) -> "WorkQueue":
 
 
 def open_queues(settings: Settings, names: Sequence[bytes] = ()) -> "list[WorkQueue]":
-    """The queues, each once, on one connection; without names, those that the settings name."""
+    """Open the queues, each once, on one connection; without names, those the settings name."""
     names = names or list(dict.fromkeys(settings.queues)) or [settings.queue]
     return queue_handles(settings, open_connection(settings), names, settings.queue_origin)
 
@@ -203,7 +203,7 @@ def open_queues(settings: Settings, names: Sequence[bytes] = ()) -> "list[WorkQu
 def queue_handles(
     settings: Settings, connection: "Connection", names: Sequence[bytes], origin: str
 ) -> "list[WorkQueue]":
-    """The queues with these names, which come from `origin`, on an open connection."""
+    """Return the queues with these names, which come from `origin`, on an open connection."""
     from rwq_cli.core.queue import WorkQueue
 
     if settings.verbose:
@@ -213,7 +213,7 @@ def queue_handles(
 
 
 def remembered(find: Callable[[], T]) -> Callable[[], T]:
-    """A function that finds something, and finds it again only after `_FIND_EVERY_S`."""
+    """Return a function that caches the result of `find` for `_FIND_EVERY_S`."""
     known: list[tuple[float, T]] = []
 
     def find_or_remember() -> T:
@@ -225,11 +225,11 @@ def remembered(find: Callable[[], T]) -> Callable[[], T]:
 
 
 class OpenQueues:
-    """The queues that the settings name or their patterns match, found any number of times."""
+    """The queues that the settings name or their patterns match, looked up as often as needed."""
 
     # `is_one` is true if the user named one: the output is then that of one. `left_out` are those
-    # that a pattern found, but have a structure of the wrong type. If the command changes queues,
-    # what was found by a pattern and has no item is left out: it may belong to another program.
+    # that a pattern found but that have a structure of the wrong type. If the command `changes`
+    # queues, one without items that a pattern found is skipped: it may belong to another program.
     def __init__(
         self, settings: Settings, *, all_queues: bool, changes: bool = False, any_type: bool = False
     ) -> None:
@@ -246,7 +246,7 @@ class OpenQueues:
 
     def find(self) -> Self:
         """Find the queues; for patterns, all keys are scanned: see `remembered`."""
-        # A pattern finds keys of other programs, too.
+        # A pattern may match keys of other programs, too.
         self.queues, self._are_found = self._found()
         count = len(self.queues)
         self.is_one = count == 1 and not self._are_found
@@ -258,7 +258,7 @@ class OpenQueues:
         return chain.from_iterable(self.reader(read, queue) for queue in self.queues)
 
     def reader(self, read: "Callable[[WorkQueue], Iterable[T]]", queue: "WorkQueue") -> Iterator[T]:
-        """What is read from one queue; one that a pattern found may be left out."""
+        """Yield what is read from one queue; one that a pattern found may be left out."""
         if queue.name in self.left_out:
             return
         try:
@@ -271,7 +271,7 @@ class OpenQueues:
             self._settings.environment.error(skipped, once=True)
 
     def _find(self) -> "tuple[list[WorkQueue], bool]":
-        """The queues, and False if what looked like patterns were names."""
+        """Find the queues; return them, and False if what looked like patterns were names."""
         from rwq_cli.core.inspect.queues import has_items, matching_queues, queue_names
 
         note = partial(self._settings.environment.note, once=True)
@@ -303,7 +303,7 @@ def warn_if_missing(
     results: Iterable[T],
     is_nothing: Callable[[T], bool] = lambda _result: False,
 ) -> Iterator[T]:
-    """Yield what a command found in a queue; if that is nothing, note if there is no such queue."""
+    """Yield what a command found in a queue; if nothing, print a note if there is no such queue."""
     has_found = False
     for result in results:
         has_found = has_found or not is_nothing(result)
@@ -315,7 +315,7 @@ def warn_if_missing(
 def warn_missing(settings: Settings, queue: "WorkQueue") -> None:
     from rwq_cli.core.inspect.queues import exists
 
-    # The command itself succeeded without this.
+    # The command itself has succeeded, whatever becomes of this check.
     with suppress(ServerError):
         if not exists(queue):
             patterns = "; this command takes no patterns" if is_glob(queue.name) else ""

@@ -1,4 +1,4 @@
-"""Another server beside that of the run: `--to-url` and `--to-context`."""
+"""A second server besides that of the run: `--to-url` and `--to-context`."""
 
 from copy import copy
 from typing import Annotated, NamedTuple
@@ -12,12 +12,12 @@ from rwq_cli.core.server.urls import is_same_server
 from rwq_cli.output.escape import escaped
 
 ToUrlOption = Annotated[
-    str | None, option("--to-url URL", "The server of the other queue, if it is another one.")
+    str | None, option("--to-url URL", "The server of the other queue, if it is not the same.")
 ]
 ToContextOption = Annotated[
     str | None, option("--to-context NAME", "The context of that server.", offer=offer_contexts)
 ]
-# What reaches the server of the run, and no other one may see.
+# Secrets for the server of the run, which no other server may see.
 _OWN = ("RWQ_PASSWORD", "RWQ_SENTINEL_PASSWORD")
 
 
@@ -29,20 +29,20 @@ class OtherQueue(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What to call it: `jobs`, or `jobs on prod`."""
+        """Its name in messages: `jobs`, or `jobs on prod`."""
         name = escaped(self.queue.name)
         return name if self.settings is None else f"{name} on {self.settings.server_label}"
 
     @property
     def label_to_ask(self) -> str:
-        """The same for a question, in the colour of its context."""
+        """Its name in a question, with the context in its colour."""
         from rwq_cli.cli.confirm import server_shown
 
         name = escaped(self.queue.name)
         return name if self.settings is None else f"{name} on {server_shown(self.settings)}"
 
     def both(self, settings: Settings) -> Settings:
-        """The run's settings, by which what protects either server is asked for."""
+        """Return the run's settings, extended so that the protection of either server applies."""
         if self.settings is None:
             return settings
         both = copy(settings)
@@ -59,7 +59,7 @@ def open_elsewhere(
     *,
     named_by: str = "--to-url",
 ) -> OtherQueue:
-    """Open the other queue; `named_by` is what gives its URL, for the hint of an error."""
+    """Open the other queue; `named_by` is the setting that gives its URL, for an error's hint."""
     if url is not None and context is not None:
         raise InvalidArgument.both("--to-url", "--to-context")
     connection, others = queue.connection, None

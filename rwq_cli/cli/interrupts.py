@@ -2,8 +2,8 @@
 
 While modules are imported, Ctrl-C ends the process (`rwq_cli.__main__` arranges that): an
 exception raised in a callback of the import system can be lost. Once a command runs, it raises
-`KeyboardInterrupt`; while calls are outstanding, the first one only cancels the rest, so that their
-replies are still read. SIGTERM ends most commands at once, and services as Ctrl-C does.
+`KeyboardInterrupt`; while calls are outstanding, the first one only cancels what would follow, so
+that their replies are still read. SIGTERM ends most commands at once, and services as Ctrl-C does.
 
 Python can run a signal handler anywhere. If it runs in a finalizer or in the callback of a weak
 reference, Python prints its exception and continues; then a timer raises it again.
@@ -49,7 +49,7 @@ def cancel_on_interrupt(token: "CancelToken") -> None:
 
 
 def _end_line() -> None:
-    """The terminal has shown `^C`; a message or the shell's prompt has a line of its own."""
+    """End the line on which the terminal shows `^C`: a message or the prompt needs its own."""
     with suppress(OSError):
         if os.isatty(2) and not _is_redrawn:
             os.write(2, b"\n")
@@ -71,7 +71,7 @@ def _interrupt_again(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
         return
     # A moment later, because what is raised before this function returns is lost, too. The main
-    # thread handles all signals, so this is it.
+    # thread handles all signals, so this runs there.
     signal.signal(signal.SIGALRM, _cancel_or_raise)
     signal.setitimer(signal.ITIMER_REAL, _TIME_TO_LEAVE_A_CALLBACK_S)
 
@@ -80,10 +80,10 @@ def _interrupt_again(unraisable: Any) -> None:
 def ending_on_terminate(
     *, is_redrawn: bool = False, within_s: float = _TIME_TO_END_S
 ) -> Iterator[None]:
-    """In the block, SIGTERM ends the command as Ctrl-C does, but with the exit code 0."""
-    # The process ends in this time, a second at most by default, even where Python handles no
-    # signals, as in a look-up of a host's name. If the terminal `is_redrawn`, its lines are
-    # counted, and Ctrl-C adds none.
+    """Make SIGTERM end the command in the block as Ctrl-C does, but with the exit code 0."""
+    # The process ends `within_s`, by default in at most a second, even where Python handles no
+    # signals, as in a host name lookup. If the terminal `is_redrawn`, its lines are counted, and
+    # Ctrl-C adds none.
     # Most commands need no thread.
     from threading import Thread
 
@@ -101,7 +101,7 @@ def ending_on_terminate(
         signal.signal(signal.SIGTERM, before)
         sys.unraisablehook = hook
         signal.set_wakeup_fd(waker)
-        # The thread ends with it.
+        # This ends the thread.
         os.close(writes)
 
 

@@ -1,4 +1,4 @@
-"""What `ls` and `leases` have in common: items of one or more queues, once or again and again."""
+"""What `ls` and `leases` have in common: items of one or more queues, once or repeatedly."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rwq_cli.views.counts import Tick
 
 _SKIPPED = "sizes and data are not read; --data reads them, which resets idle times"
-# The structures that a listing reads, with the counts of what is in them.
+# The structures that a listing reads, with what their entries are counted as.
 _LISTS = {name: name for name in ("processing", "delayed", "buried")} | {"main": "waiting"}
 
 
@@ -64,8 +64,8 @@ def list_items(
     read_ids: "Callable[[WorkQueue], Iterator[Sequence[bytes]]] | None" = None,
     last_note: str = "",
 ) -> None:
-    """List items of `noun`, such as `waiting items`, which `read` reads from each queue."""
-    # `joined` joins those of several queues, and `read_ids` reads only the IDs; see `columns_for`.
+    """List the items that `read` yields from each queue; `noun` is such as `waiting items`."""
+    # `joined` merges those of several queues, `read_ids` reads only IDs; see `columns_for`, too.
     opened, at_most = OpenQueues(settings, all_queues=all_queues), settings.read_limit(limit)
     wants_data, is_bare = data or settings.needs_data, settings.needs_ids_only
     reads_sizes = wants_data or settings.output is OutputFormat.IDS

@@ -1,4 +1,4 @@
-"""What a command says of itself besides its options."""
+"""What a command declares about itself besides its options."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -9,14 +9,14 @@ from rwq_cli.exit_codes import ExitCode, ExitStatus
 if TYPE_CHECKING:
     from rwq_cli.output.field import Fields
 
-_OWN_MEANINGS: dict[ExitCode, str] = {ExitStatus.OK: "done", ExitStatus.USAGE: "wrong usage"}
-# What only reads does nothing in part.
+_OWN_MEANINGS: dict[ExitCode, str] = {ExitStatus.OK: "done", ExitStatus.USAGE: "usage error"}
+# A command that only reads is never done in part.
 UNWRITTEN = "the output could not be written"
 _OF_MONITORS = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
 
 
 class Manual(NamedTuple):
-    """What a command says of itself besides its options."""
+    """What a command declares about itself besides its options."""
 
     # Command lines that work.
     examples: Sequence[str] = ()
@@ -26,13 +26,13 @@ class Manual(NamedTuple):
     reads_only: bool = False
     # It is allowed in a read-only context: it checks itself which of its actions change the server.
     works_read_only: bool = False
-    # The flag with which alone it changes the server, such as `fix`.
+    # The flag without which it changes nothing on the server, such as `fix`.
     changes_with: str | None = None
-    # It describes rather than lists: in a pipe, too, it writes what it writes on a terminal.
+    # It describes rather than lists: in a pipe, it writes the same as on a terminal.
     always_table: bool = False
-    # Its default format; None for that of RWQ_OUTPUT or of where the output goes.
+    # Its default format; None if RWQ_OUTPUT, or else where the output goes, decides.
     output: str | None = None
-    # Its exit codes are those of monitoring plugins, and its errors a line on stdout.
+    # Its exit codes are those of monitoring plugins, and an error is a line on stdout.
     monitors: bool = False
     # The fields of its records, or a function of its options that returns them.
     record: "Fields[Any] | Callable[[Mapping[str, Any]], Fields[Any]] | None" = None

@@ -1,7 +1,7 @@
-"""Options and arguments that several commands share, their values, and what a Tab offers for them.
+"""Options and arguments that several commands share, their values, and the values' completions.
 
-Typer asks for offers with `autocompletion=`. Only names that mean the same in every shell without
-quotes are offered, because Typer's scripts do not quote.
+Typer calls what is passed as `autocompletion=`. Only names that mean the same in every shell
+without quotes are offered, because Typer's scripts do not quote.
 """
 
 import os
@@ -75,7 +75,7 @@ def offer_holders(settings: Settings) -> Iterable[bytes]:
 
 
 def _fields(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """The fields of the command's records, after those that the word names already."""
+    """Offer the fields of the command's records that the word does not name yet."""
     fields = ctx.find_root().obj.manual.fields()
     before, comma, _ = incomplete.rpartition(",")
     names = [field.flat_name for field in fields.all] if fields is not None else []
@@ -121,9 +121,9 @@ def option(
     *,
     min: int | None = None,
 ) -> Any:
-    """An option for Typer; `usage` is its names and its metavar, as in `-n, --limit N`."""
-    # `min` is for a whole number, and `offer` is what a Tab offers for its value. `DUR` stands for
-    # a duration, unless a parser says more.
+    """Return an option for Typer; `usage` is its names and metavar, as in `-n, --limit N`."""
+    # `min` is the minimum of a whole number, and `offer` completes a value. A `DUR` is parsed as a
+    # duration unless a parser is given.
     names, metavar = _names_and_metavar(usage)
     if min is not None:
         parser = _whole_number(names[0], min)
@@ -150,7 +150,7 @@ def _names_and_metavar(usage: str) -> tuple[list[str], str | None]:
 
 def _whole_number(name: str, least: int) -> Callable[[str], int]:
     def parse(text: str | int) -> int:
-        # Python also reads `1_0`, and the digits of other scripts.
+        # `int` also accepts `1_0`, and the digits of other scripts.
         if not re.fullmatch("[0-9]{1,999}", str(text)) or int(text) < least:
             raise UsageError(
                 f"{name} cannot be {str(text)!r}", f"it must be a whole number of at least {least}"
@@ -180,7 +180,7 @@ def positive(name: str) -> Callable[[str], Duration]:
     return checked_duration(check)
 
 
-# Of `--every` and `--watch`.
+# For `--every` and `--watch`.
 interval = positive("the interval")
 
 
@@ -192,7 +192,7 @@ result_duration = checked_duration(result_time_ms)
 
 
 class Address(NamedTuple):
-    """A host, empty for every address of this one, and a port, 0 for a free one."""
+    """A host, empty for all addresses of this machine, and a port, 0 for a free one."""
 
     host: str
     port: int
@@ -214,9 +214,7 @@ WatchOption = Annotated[
     Duration | None,
     option("--watch DUR", "Refresh interval; in a pipe, records are appended.", interval),
 ]
-NotifyOption = Annotated[
-    bool, option("--notify", "Speak systemd's protocol: ready, alive, stopping.")
-]
+NotifyOption = Annotated[bool, option("--notify", "Notify systemd: ready, alive, stopping.")]
 GraceOption = Annotated[
     Duration,
     option(
@@ -274,16 +272,16 @@ _GLOBAL = {
         "and .tenant.id is a path into JSON data."
     ),
     "--sort FIELD": "Sort the records by this field.",
-    "--by FIELD": "Count the records by the values of this field, most first.",
+    "--by FIELD": "Count the records by the values of this field, most frequent first.",
     "--reverse": "Reverse the order of the records.",
     "--color WHEN": f"{', '.join(ColourMode)}. Default: auto: on a terminal, without NO_COLOR.",
     "-Q --quiet": "Print only results and errors: no notes, summaries or progress.",
     "-v --verbose": "Print server, queue and format on stderr, and where each comes from.",
     "--debug": "Show the traceback of an error.",
 }
-# Values of which an empty one names nothing that a message could show.
+# Values that may not be empty: a message would have nothing to show.
 _NOT_EMPTY = ("URL", "CONTEXT", "FILE")
-# What a Tab offers for their values.
+# The completions of their values.
 _OFFERS: dict[str, Callable[..., list[str]]] = {
     "queue": offer_queues,
     "context": offer_contexts,

@@ -1,4 +1,4 @@
-"""What became of items: how verbs count and show it, and why each failed; and bad records."""
+"""Outcomes of verbs: how they are counted and shown, and why each item failed; bad records."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,12 +26,12 @@ OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
     field("holder", "what.holder", "who holds the item, if that is why nothing was done"),
     is_stream=True,
 )
-# In a reason, what stands for the command line that shows the item.
+# The placeholder in a reason for the command line that shows the item.
 SHOW = "{show}"
 CHANGED_MEANWHILE = f"it changed meanwhile; {SHOW} says what it is now"
 _REASONS = {
     Status.MISSING: "no such item",
-    # Listed twice, or with the guard of another state, it may have been chosen by one entry.
+    # An item listed twice, or with another state's guard, may have been chosen by one entry.
     Status.CHANGED: f"it is in another state, or no longer matches; {SHOW} says what it is now",
     Status.NOT_LEASED: f"it has no live lease; {SHOW} says where it is",
     Status.NOT_BURIED: f"it is not buried; {SHOW} says where it is",
@@ -43,7 +43,7 @@ _REASONS = {
 def kind_of(
     success: Status, failures: Sequence[Status], *, neutral: Sequence[Status] = ()
 ) -> Kind[Outcome]:
-    """How outcomes of a verb on items are counted; JSON always has `failures` and `neutral`."""
+    """Return how a verb's outcomes are counted; JSON always has `failures` and `neutral`."""
     return Kind(
         OUTCOME_FIELDS,
         word=lambda outcome: outcome.status.value,
@@ -68,9 +68,9 @@ def outcomes_of(
     leased_in: "WorkQueue | None" = None,
     **options: Any,
 ) -> Outcomes[Outcome]:
-    """Make what shows the outcomes of a verb on the items of a queue; see `Outcomes`."""
-    # `reasons` are further ones for failures, `facts` fields of the JSON summary after the queue,
-    # and `leased_in` is the queue whose leases keep items from being changed.
+    """Create the `Outcomes` that show what a verb has done to the items of a queue."""
+    # `reasons` are further reasons for failures, `facts` are fields of the JSON summary after the
+    # queue, and `leased_in` is the queue whose leases keep items from being changed.
     return Outcomes(
         settings,
         kind,
@@ -91,7 +91,7 @@ def _why(
     reasons: Mapping[Status, str],
     failures: Sequence[Outcome],
 ) -> Iterator[str]:
-    """Why each item failed, and what to do about it."""
+    """Yield why each item failed, and what to do about it."""
     from rwq_cli.core.state.probe import probe
 
     leases: dict[bytes, Lease | None] = {}
@@ -111,7 +111,7 @@ def _why(
 
 
 def _holding(outcome: Outcome, lease: Lease | None) -> str:
-    """Who holds an item, and for how long, as read afterwards; a guard has no holder."""
+    """Say who holds an item, and for how long, as read afterwards; a guard has no holder."""
     from rwq_cli.core.state.rules import guard_kind
 
     if outcome.holder is None:
@@ -127,7 +127,7 @@ def _holding(outcome: Outcome, lease: Lease | None) -> str:
 
 
 def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:
-    """A function that reports a bad record on stderr: its source, its number from 1, the reason."""
+    """Return a function that reports a bad record on stderr: source, number from 1, reason."""
 
     def report(where: str, number: int, reason: str) -> None:
         if settings.output.is_json:

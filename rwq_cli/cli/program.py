@@ -23,7 +23,7 @@ from rwq_cli.exit_codes import (
 from rwq_cli.output.escape import escaped_text
 
 _OUT_OF_RESOURCES = (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
-# The values of -o, where arguments are joined by NUL.
+# The values of -o in arguments that are joined by NUL.
 _OUTPUT = re.compile(r"\0(?:-[vQ0]*o\0?|--output[=\0])(\w+)")
 
 
@@ -82,7 +82,7 @@ def _report(error: Exception, call: Call) -> ExitCode:
     message = escaped_text(failure.message)
     line = f"{message}; {hint}" if hint else message
     help = failure.help if isinstance(failure, UsageError) else None
-    # Parsing may have failed before it came to `-o`.
+    # Parsing may have failed before it reached `-o`.
     given = _OUTPUT.findall("\0".join(("", *call.arguments)))
     is_json = (given[-1] if given else environment.variables.get("RWQ_OUTPUT")) in ("json", "jsonl")
     if call.manual.monitors and not is_json:
@@ -120,7 +120,7 @@ def _as_rwq_error(error: Exception) -> RwqError:
 
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
-        # A list of choices has line ends.
+        # A list of choices contains newlines.
         message = " ".join(error.format_message().split()).rstrip(".")
         where = context.command_path if context else "rwq"
         usage = UsageError(message[:1].lower() + message[1:], f"see {where} --help")

@@ -42,9 +42,9 @@ class ServerSetting(NamedTuple):
 
 
 class Settings(OutputOptions):
-    """The settings of one run, which nothing changes."""
+    """The settings of one run, which are never changed."""
 
-    # `beside` are those of another server that the run writes to, too; None for none.
+    # `beside` are those of a second server that the run also writes to; None for none.
     beside: "Settings | None" = None
 
     def __init__(
@@ -64,7 +64,7 @@ class Settings(OutputOptions):
         chosen = (name.strip() for name in given.get("fields", "").split(","))
         self.fields = list(dict.fromkeys(filter(None, chosen))) if "fields" in given else None
         self.sort, self.by, self.reverse = given.get("sort"), given.get("by"), "reverse" in given
-        # What describes something is a table in a pipe, too, unless fields are chosen.
+        # A description is a table in a pipe, too, unless fields are chosen.
         is_described = manual.always_table and options.get("watch") is None and self.fields is None
         is_table = environment.stdout_is_terminal or is_described
         formats: dict[str, Any] = {
@@ -109,7 +109,7 @@ class Settings(OutputOptions):
         return ServerSetting(context.url if context else str(url), origin, context)
 
     def _servers(self) -> Iterator[tuple[str, str | None, str | None]]:
-        """The settings that may name the server, the first of which does, by URL or by context."""
+        """Yield the settings that may name the server, by URL or context; the first set does."""
         given, variables = self.given, self.environment.variables
         yield "-u", given.get("url"), None
         yield "-c", None, given.get("context")
@@ -122,7 +122,7 @@ class Settings(OutputOptions):
     @cached_property
     def protecting_context(self) -> "Context | None":
         """The context whose protection applies: the one named, else that of the address."""
-        # Of several contexts with this address, it is the most protected one.
+        # Of several contexts with this address, the most protected one applies.
         context = self.server.context
         if context is not None or not self._has_contexts:
             return context
@@ -130,7 +130,7 @@ class Settings(OutputOptions):
         return max(there, key=lambda each: (each.read_only, each.protection_level), default=None)
 
     def is_server(self, url: str) -> bool:
-        """True if a URL is that of the run's server."""
+        """Return True if a URL is that of the run's server."""
         from rwq_cli.core.server.urls import is_same_server
 
         return is_same_server(*map(self._without_local, (url, self.server.url)))
@@ -213,7 +213,7 @@ class Settings(OutputOptions):
 
     def check_yes_for(self) -> None:
         """Raise `InvalidArgument` if `--yes=NAME` names the context of no server of the run."""
-        # Without it, contexts that cannot be read are no reason to fail.
+        # Without it, a run does not fail because contexts cannot be read.
         if (named := self.given.get("yes_for")) is None:
             return
         names = dict.fromkeys(each.name for each in self._protecting_contexts)
@@ -226,7 +226,7 @@ class Settings(OutputOptions):
 
     @property
     def asking_context(self) -> "Context | None":
-        """Of the contexts of all servers that the run writes to, the most protected one."""
+        """The most protected of the contexts of all servers that the run writes to."""
         contexts = self._protecting_contexts
         return max(contexts, key=lambda each: each.protection_level, default=None)
 
@@ -263,8 +263,8 @@ class Settings(OutputOptions):
         return TerminalProgress(environment, colour=self.wants_colour(is_terminal=True))
 
     def read_limit(self, limit: int) -> int | None:
-        """How many records a listing with this `-n` reads; None for all."""
-        # What is sorted or counted is limited afterwards.
+        """Return how many records a listing with this `-n` reads; None for all."""
+        # Records that are sorted or counted are limited afterwards.
         return None if self.reads_all else limit or None
 
     def wants_colour(self, *, is_terminal: bool) -> bool:
@@ -294,7 +294,7 @@ def _one_of(kind: type[E], name: str, source: str) -> E:
 
 
 class Call:
-    """A command line while it is read: `obj` of Typer's contexts."""
+    """A command line while it is parsed: the `obj` of Typer's contexts."""
 
     def __init__(self, environment: Environment, arguments: Sequence[str] = ()) -> None:
         self.environment, self.arguments = environment, arguments
@@ -303,7 +303,7 @@ class Call:
         self.options: Mapping[str, Any] = {}
 
     def give(self, name: str, value: Any) -> None:
-        # A duration of 0 is given, too.
+        # A duration of 0 counts as given.
         if value is not False and value not in (None, (), []):
             self.given[name] = list(value) if isinstance(value, tuple) else value
 

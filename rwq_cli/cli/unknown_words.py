@@ -1,4 +1,4 @@
-"""Words that rwq does not know: its own word for them, or one that is spelled like them."""
+"""Words that rwq does not know: its own word for each, or one with a similar spelling."""
 
 import os
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ SYNONYM_HINTS = {word: ours for ours, words in _SYNONYMS.items() for word in wor
 
 
 def unknown_command(context: Any, word: str) -> UsageError:
-    """The error for a word that is not a command of the group that was given it."""
+    """Return the error for a word that is not a command of the group."""
     path, group = context.command_path, context.command
     commands = group.list_commands(context)
     near = get_close_matches(word, commands)
@@ -57,7 +57,7 @@ def unknown_command(context: Any, word: str) -> UsageError:
 
 
 def unexpected_words(command: Any, context: Any, extra: Sequence[str]) -> UsageError:
-    """The error for more words than the command has arguments."""
+    """Return the error for words beyond the arguments that the command takes."""
     path = context.command_path
     hint = f"see {path} --help"
     if any(each.param_type_name == "argument" for each in command.params):
@@ -69,7 +69,7 @@ def unexpected_words(command: Any, context: Any, extra: Sequence[str]) -> UsageE
 
 
 def bad_word(command: Any, context: Any, given: Sequence[str], error: Any) -> Any:
-    """The error for an unknown option, which may be an ID; or a word, which may be a queue."""
+    """Return the error for an unknown option, perhaps an ID, or for a bad word, perhaps a queue."""
     path = context.command_path
     if hasattr(error, "possibilities") and not error.possibilities:
         ids = (each for each in command.params if each.param_type_name == "argument")

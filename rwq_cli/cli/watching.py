@@ -1,4 +1,4 @@
-"""`--watch`: what a command shows, made and written again and again."""
+"""`--watch`: computes and shows the results of a command repeatedly."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import ServerError
 
-# After this long without an answer, what is shown is marked as old; later if answers take long.
+# After this long without an answer, what is shown is marked as old; later if answers are slow.
 OLD_AFTER_S = 1.0
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def watched(
     is_live &= environment.variables.get("TERM") != "dumb"
 
     def note(line: str) -> None:
-        # On a terminal it is below the results.
+        # A live view has it below the results.
         if not is_live:
             environment.error(f"rwq: {line}")
 

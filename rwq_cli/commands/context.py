@@ -150,7 +150,7 @@ GROUP_HELP = "Name servers in ~/.config/rwq/config.toml, with queue, password an
 _HELP = "The context's name."
 NameArgument = Annotated[str, argument("NAME", _HELP, offer=offer_contexts)]
 _PASSWORDS = frozenset({"password_command", "password_file"})
-_NO_SUCH = "wrong usage, or there is no such context"
+_NO_SUCH = "usage error, or there is no such context"
 
 
 class NoContext(RwqError, code="no-context"): ...
@@ -200,7 +200,7 @@ def show(
 
 @command(
     record=CONTEXT_FIELDS,
-    usage="wrong usage, or the file cannot be used",
+    usage="usage error, or the file cannot be used",
     partial=UNWRITTEN,
 )
 def set_(

@@ -46,7 +46,7 @@ def diff(
     to_url: ToUrlOption = None,
     to_context: ToContextOption = None,
 ) -> ExitStatus:
-    """Compare two queues, of one server or of two, by ID: what only one of them has, and what
+    """Compare two queues, on one server or two, by ID: what only one of them has, and what
     differs in data or state. Without OTHER, the queue of the same name is compared. Changes that
     workers make meanwhile may be listed, too.
 

@@ -48,7 +48,7 @@ RESULT_TTL = Duration(RESULT_TTL_S)
 @command(
     record=lambda options: PLAN_FIELDS if options.get("dry_run") else EVENT_FIELDS,
     ok="ended as asked",
-    usage="wrong usage or command",
+    usage="usage error, or the command cannot be run",
     partial="items given up, or output lost",
     interrupted="a second Ctrl-C",
     options_first=True,

@@ -1,6 +1,6 @@
 """Typer's completion in bash, zsh and fish, with what its scripts and classes leave out.
 
-bash splits words at `:` and `=`; they are put together again here. Descriptions need no rich.
+bash splits words at `:` and `=`; they are joined again here. Descriptions do not need rich.
 """
 
 import re
@@ -16,7 +16,7 @@ from rwq_cli.cli.settings import Call
 from rwq_cli.environment import Environment
 
 VARIABLE = "_RWQ_COMPLETE"
-# A Tab waits no longer for a server.
+# A Tab waits at most this long for a server.
 _TIMEOUT_S = 1.0
 
 
@@ -38,7 +38,7 @@ class _Described:
 
 
 class _Bash(_Described, BashComplete):
-    """Words of bash; of a word that bash has split, only the last piece is offered."""
+    """Joins words that bash has split; of such a word, only the last piece is offered."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         args, last = super().get_completion_args()

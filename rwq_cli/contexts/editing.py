@@ -1,4 +1,4 @@
-"""Changing `config.toml`: comments stay, and concurrent rwqs lose nothing."""
+"""Edits `config.toml`: comments stay, and no change of a concurrent rwq is lost."""
 
 import fcntl
 import os
@@ -78,7 +78,7 @@ def _put(table: Any, key: str, value: str | bool) -> None:
 
 @contextmanager
 def _edited(path: Path) -> Iterator[tomlkit.TOMLDocument]:
-    """Give the file's document, to be changed under a lock; a symlink's target is changed."""
+    """Yield the file's document, to be changed under a lock; of a symlink, the target's."""
     real, hint = Path(os.path.realpath(path)), "check the permissions there"
     with os_errors_as(ContextError, f"cannot write {path}", hint), ExitStack() as at_end:
         real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -96,9 +96,9 @@ def _edited(path: Path) -> Iterator[tomlkit.TOMLDocument]:
         try:
             yield document
         except (AttributeError, TypeError, ValueError, TOMLKitError):
-            # For example, an inline table cannot hold another table, and no number can.
+            # For example, neither an inline table nor a number can hold another table.
             raise ContextError(
-                f"{path} is laid out so that rwq cannot change it", "write [contexts.NAME] tables"
+                f"{path} has a layout that rwq cannot edit", "write [contexts.NAME] tables"
             )
         new = tomlkit.dumps(document)
         parse_contexts(path, tomlkit.parse(new).unwrap())
@@ -107,7 +107,7 @@ def _edited(path: Path) -> Iterator[tomlkit.TOMLDocument]:
 
 
 def _replace(path: Path, text: str) -> None:
-    # Its mode is 0600.
+    # `mkstemp` gives it the mode 0600.
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,8 +1,8 @@
-"""Reading `config.toml`: tables such as `[contexts.prod]`, and the names of two of them.
+"""Reads `config.toml`: tables such as `[contexts.prod]`, and the names of two of them.
 
-Anyone who can write the file can run commands as its reader, or direct them to another server. So,
-as with the files of ssh, a file that others may write is refused, and so is one in a directory in
-which they may, and a password in a file that others may read.
+Anyone who can write the file can run commands as its reader, or send the reader's to another
+server. So rwq, as ssh does, refuses a file that others may write, one in a directory that others
+may write, and a password in a file that others may read.
 """
 
 import os
@@ -27,13 +27,13 @@ class ContextError(InvalidArgument, code="context"): ...
 class Protection(StrEnum):
     """How a destructive action must be confirmed; each level includes the previous one."""
 
-    # It asks, unless `--yes` is given; on a terminal even then; the context's name is typed.
+    # NONE asks unless `--yes` is given, ASK on a terminal even then, TYPE for the context's name.
     NONE = "none"
     ASK = "ask"
     TYPE = "type"
 
 
-# A dataclass would take three times as long to create, at every start.
+# A dataclass would take three times as long to create, at every start-up.
 class Context(NamedTuple):
     """A named server, with the keys of the file; see `rwq context set --help`."""
 
@@ -54,7 +54,7 @@ class Context(NamedTuple):
         return list(Protection).index(self.protect)
 
 
-# What a value must be.
+# A test of a value, and what it must be.
 _Check = tuple[Callable[[Any], bool], str]
 _TEXT: _Check = (lambda value: isinstance(value, str) and value != "", "a string in quotes")
 _TABLE: _Check = (lambda value: isinstance(value, Mapping), "a table: write [contexts.NAME]")
@@ -70,7 +70,7 @@ _FILE: Mapping[str, _Check] = {"current": _NAME, "previous": _NAME, "contexts": 
 
 
 class Contexts(NamedTuple):
-    """The contents of the file, which may not exist, with the names of two of the contexts."""
+    """The contents of the file, which may not exist, with the current and previous context."""
 
     path: Path
     by_name: Mapping[str, Context] = MappingProxyType({})
@@ -78,7 +78,7 @@ class Contexts(NamedTuple):
     previous: str | None = None
 
     def get(self, name: str) -> Context:
-        """The context of this name, to be used."""
+        """Return the context with this name; refuse if others can read a password in it."""
         context = self.named(name)
         if holds_secret(context.url) and os.stat(self.path).st_mode & 0o044:
             raise ContextError(
@@ -113,17 +113,17 @@ def read_contexts(path: Path) -> Contexts:
 
 def read_text(path: Path) -> str:
     try:
-        # That of a symlink's target, too.
+        # The directory of a symlink's target, too.
         for folder in dict.fromkeys((path.parent, Path(os.path.realpath(path)).parent)):
             status = os.stat(folder)
-            # In a sticky one such as /tmp, nobody can replace the file of somebody else.
+            # In a sticky directory such as /tmp, nobody can replace another user's file.
             if stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_ISVTX:
                 _check_writers(folder, status, "chmod go-w")
         # Opening a FIFO would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise ContextError(f"{path} is not a regular file", "replace it by one")
+                raise ContextError(f"{path} is not a regular file", "replace it with one")
             _check_writers(path, status, "chmod 600")
             raw = file.read()
     except (FileNotFoundError, NotADirectoryError):
@@ -142,7 +142,7 @@ def _check_writers(path: Path, status: os.stat_result, remedy: str) -> None:
 
 
 def malformed(path: Path, error: Exception | str) -> ContextError:
-    """The error for a file that is not TOML; no parser quotes more than one character."""
+    """Return the error for a file that is not TOML; parsers quote at most one character."""
     return ContextError(f"{path} is not TOML: {error}", "correct it in an editor")
 
 
@@ -159,7 +159,7 @@ def _check_table(where: str, table: Mapping[str, Any], checks: Mapping[str, _Che
             raise ContextError(f"{where} has an unknown key {key!r}", known)
         is_right, words = checks[key]
         if not is_right(value):
-            raise ContextError(f"{key} of {where} has a wrong value", f"it must be {words}")
+            raise ContextError(f"{key} of {where} has an invalid value", f"it must be {words}")
 
 
 def check_name(name: str) -> None:
@@ -175,7 +175,7 @@ def _context(path: Path, name: str, table: Any) -> Context:
     check_name(name)
     where = f"context {name} in {path}"
     if not _TABLE[0](table):
-        raise ContextError(f"{where} has a wrong value", f"it must be {_TABLE[1]}")
+        raise ContextError(f"{where} has an invalid value", f"it must be {_TABLE[1]}")
     _check_table(where, table, _CONTEXT)
     if "url" not in table:
         raise ContextError(f"{where} has no url", 'add url = "redis://host:6379/0"')
@@ -193,5 +193,5 @@ def _has_password(url: str) -> bool:
     try:
         return bool(parse_address(full_url(url)).options.get("password"))
     except ValueError:
-        # It cannot be told, so what would be hidden is taken for one.
+        # The URL cannot be parsed, so what would be masked is taken for a password.
         return holds_secret(url)

@@ -14,9 +14,9 @@ from rwq_cli.core.server.patience import limits
 from rwq_cli.environment import has_terminal, os_reason, raising_on_terminate, signals_held
 from rwq_cli.streams import MARK, foreign_encoding, how_to_convert
 
-# A person may have to unlock their password store first. What has to end sooner waits less long.
+# Users may have to unlock their password store first. What has to end sooner waits less.
 TIMEOUT_S = 30.0
-# A pipe holds no more.
+# A pipe holds at most this.
 _BYTES_MAX = 65536
 
 
@@ -24,7 +24,7 @@ class PasswordCommandFailed(ServerError, code="password-command"): ...
 
 
 def read_password_file(path: Path, option: str) -> str:
-    """The first line of a file, or of a pipe such as bash's `<(pass show redis)`."""
+    """Read the first line of a file, or of a pipe such as bash's `<(pass show redis)`."""
     timeout_s = _timeout_s()
     read, deadline_s = b"", time.monotonic() + timeout_s
     try:
@@ -33,7 +33,7 @@ def read_password_file(path: Path, option: str) -> str:
             while b"\n" not in read:
                 if not select.select([file], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
                     raise OSError(f"nothing came within {round(timeout_s, 1):g} s")
-                # None if another process was faster.
+                # None if another process has read it first.
                 if (piece := file.read(_BYTES_MAX)) == b"":
                     break
                 read += piece or b""
@@ -48,12 +48,12 @@ def read_password_file(path: Path, option: str) -> str:
 
 
 def _timeout_s() -> float:
-    """How long the password may take: less if the command has to end before."""
+    """Return how long the password may take: less if the command has to end sooner."""
     return min(TIMEOUT_S, max(0.0, limits.deadline_s - time.monotonic()))
 
 
 def _password(line: bytes, text: bytes) -> str:
-    """The password in the first line of a text; raises ValueError with what it is instead."""
+    """Return the password in a text's first line; raise ValueError with what it is instead."""
     if (encoding := foreign_encoding(text)) is not None:
         raise ValueError(f"{encoding}, not UTF-8; {how_to_convert(encoding)} converts it")
     line = line.removesuffix(b"\r").removeprefix(MARK)
@@ -80,7 +80,7 @@ def password_of(context: Context, file: Path) -> str:
 
 
 def _printed(command: str) -> str:
-    """The one line that a password command prints; raises ValueError with what it did instead."""
+    """Return the one line that a command prints; raise ValueError with what it did instead."""
     timeout_s = _timeout_s()
     with raising_on_terminate(), ExitStack() as at_end:
         with signals_held():
@@ -99,7 +99,7 @@ def _printed(command: str) -> str:
             process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise ValueError(f"did not end within {round(timeout_s, 1):g} s")
-        # Its children may still have its stdout.
+        # Its children may still hold its stdout open.
         os.set_blocking(process.stdout.fileno(), False)
         printed = process.stdout.read(_BYTES_MAX) or b""
     if (code := process.returncode) < 0:
@@ -118,7 +118,7 @@ def _printed(command: str) -> str:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the command if it runs, with all that it has started if it is its own group."""
+    """Kill the command if it still runs, with its process group if it leads one."""
     if process.poll() is None:
         if os.getpgid(process.pid) == process.pid:
             os.killpg(process.pid, signal.SIGKILL)

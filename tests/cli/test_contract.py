@@ -50,7 +50,7 @@ def filled(foreign: Foreign) -> dict[bytes, object]:
 
 
 def usage_code(path: str) -> int:
-    """The exit code of wrong usage, which would be an alarm of a monitor."""
+    """The exit code of a usage error, which would be an alarm of a monitor."""
     return 3 if COMMANDS[path].manual.monitors else 2
 
 

@@ -102,7 +102,7 @@ def test_limits_decide_the_code(rwq: Rwq) -> None:
 
 
 class TestUnknown:
-    """A monitor reads stdout; and code 2, which is wrong usage elsewhere, would be an alarm."""
+    """A monitor reads stdout; and code 2, which is a usage error elsewhere, would be an alarm."""
 
     def test_an_error_is_one_line_and_unknown(self, rwq: Rwq) -> None:
         for words, said in {

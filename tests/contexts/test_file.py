@@ -101,7 +101,7 @@ def test_a_missing_file_has_no_contexts(path: Path) -> None:
         ("[contexts.-]\nurl = 'redis://a'", "a context cannot be named '-'"),
         ("[contexts.a]\nqueue = 'jobs'", " has no url; add url = "),
         ("[contexts.a]\nurl = ''", "url of context a in "),
-        ("[contexts.a]\nurl = 1", "has a wrong value; it must be a string in quotes"),
+        ("[contexts.a]\nurl = 1", "has an invalid value; it must be a string in quotes"),
         ("[contexts.a]\nurl = 'local:'\nread_only = 'yes'", "it must be true or false"),
         ("[contexts.a]\nurl = 'local:'\nread_only = 1", "it must be true or false"),
         ("[contexts.a]\nurl = 'local:'\nprotect = 'all'", "it must be one of none, ask, type"),
