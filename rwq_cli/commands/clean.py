@@ -119,7 +119,7 @@ class Cleaning(NamedTuple):
         return out.finish()
 
 
-# What --every changes.
+# The exit codes whose meaning --every changes.
 _EXITS: dict[ExitCode, str] = {
     ExitStatus.OK: "done; with --every: stopped by SIGTERM",
     ExitStatus.SERVER: f"{ExitStatus.SERVER.meaning}; with --every, only if the server refuses",

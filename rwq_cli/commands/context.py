@@ -67,7 +67,7 @@ CONTEXT_FIELDS: Fields[Record] = Fields(
     _field("protect", "`none`, `ask` or `type`", rank=6),
 )
 LIST_COLUMNS = ("name", "current", "url", "queue", "password", "read_only", "protect")
-# A boolean of `-o plain` is `yes` or `no`.
+# In `-o plain`, a boolean is `yes` or `no`.
 _SAID = {"current": _yes_or_no("current"), "read_only": _yes_or_no("read_only")}
 PLAIN_COLUMNS = [
     CONTEXT_FIELDS[name]._replace(get=_SAID.get(name, itemgetter(name))) for name in LIST_COLUMNS

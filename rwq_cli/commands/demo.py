@@ -93,7 +93,7 @@ def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:
     return {
         **{name: value for name, value in variables.items() if not name.startswith("RWQ_")},
         "RWQ_URL": url,
-        # Without the user's contexts.
+        # Hides the user's contexts.
         "XDG_CONFIG_HOME": str(directory),
         "RWQ_QUEUE": "images",
         "PATH": f"{program.parent}{os.pathsep}{variables.get('PATH', os.defpath)}",

@@ -46,7 +46,7 @@ def _found(
 
 
 def _command(queue: bytes, finding: Finding, remedy: Remedy, lines: CommandLines) -> str:
-    """Return a command line, safe to paste, with the first example: it fixes it or shows more."""
+    """Return a command line, safe to paste, that fixes a finding or shows more, with an example."""
     example = finding.examples[0] if finding.examples else b""
     if transit := transit_of(finding.reason):
         return lines.of_transit(transit, queue, example)

@@ -180,7 +180,7 @@ def _is_as_chosen(item: ItemSnapshot, expected: Expected) -> bool:
 def _loses(item: ItemSnapshot, data: bytes) -> str | None:
     """Describe for a question how an edit would spoil good data; return None if it would not."""
     if item.data and not data:
-        # As from an input that failed.
+        # As happens if an input fails.
         return "replace the data with nothing in {}"
     if json_error(data) is not None and json_error(item.data) is None:
         return "replace JSON with data that is not JSON in {}"

@@ -61,7 +61,7 @@ def import_(
     rwq export -q jobs | rwq import -q jobs-copy -
     rwq export --all-queues | rwq import --on-conflict skip -
     """
-    # Before stdin is read.
+    # Checked before stdin is read.
     settings.check_read_only()
     connection = open_connection(settings)
     if on_conflict is OnConflict.REPLACE and not dry_run and not is_confirmed(settings, yes=yes):

@@ -57,7 +57,7 @@ def queues(
 
     def show(tick: Tick | None) -> None:
         empty = "No queues on this server." if pattern is None else "No such queues."
-        # It reads no other counts.
+        # No other counts are read.
         write_counts(settings.out, counted(), QUEUES, QUEUES_PLAIN, tick, wide=QUEUES, empty=empty)
 
     watched(settings, watch, connection, show, found)

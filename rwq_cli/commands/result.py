@@ -17,7 +17,7 @@ from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.sections import Row, Section
 from rwq_cli.views.item_report import KEPT_FIELDS
 
-# Wrapping some megabytes for a terminal would take minutes.
+# Wrapping a few megabytes for a terminal would take minutes.
 _SHOWN_BYTES = 16 * 1024
 
 _STATUS, _COMPLETED, _BYTES, _TTL = KEPT_FIELDS

@@ -163,7 +163,7 @@ def work(
     )
     if dry_run:
         return show_plan(settings, queues, invocations, policy, batch or 1)
-    # The live line takes the place of progress.
+    # The live line replaces the display of progress.
     settings.end_progress()
     for queue in queues:
         queue.connection.progress = ProgressListener()
@@ -208,7 +208,7 @@ def work(
     )
     run_worker(settings, queues, worker, supervision, log)
     is_incomplete = log is not None and log.is_incomplete
-    # Also if all items were given up.
+    # Partial even if all items were given up.
     return ExitStatus.PARTIAL if worker.has_failed or is_incomplete else ExitStatus.OK
 
 

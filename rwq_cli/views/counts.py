@@ -199,7 +199,7 @@ def write_counts(
     )
 
 
-# In the order of `stats`; the others are shown only if there are any.
+# In the order of `stats`; those of `_RARE` are shown only if there are any.
 _ROWS = (*_DEEP[1:8], "unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types")
 _RARE = ("returned", "returns", "results")
 

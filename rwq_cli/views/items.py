@@ -96,7 +96,7 @@ _LISTINGS = {
     "due": ("id", "due_ms", *_EXTRAS),
     "buried": ("id", "buried_ms", "reason", "bytes", "preview"),
     "leases": (*_OF_LEASE, "bytes", "preview"),
-    # A lease reads the data.
+    # Leasing an item reads its data.
     "leased now": ("id", "lease_ttl_ms", "bytes", "data"),
 }
 # Any other listing. For a delayed item, TIME LEFT is the time until it is due.

@@ -79,7 +79,7 @@ class LiveNotes(Notes):
     def __init__(self, environment: Environment, *, names_queues: bool, colour: bool) -> None:
         super().__init__(environment, names_queues=names_queues)
         self._line = LiveLine(environment, colour=colour)
-        # What commands print is passed on by the threads that read it.
+        # The threads that read what commands print also pass it on.
         self._lock = RLock()
         self._ticks: deque[tuple[float, int]] = deque(maxlen=_RATE_TICKS)
 
@@ -88,7 +88,7 @@ class LiveNotes(Notes):
         self._ticks.append((now_s, self.progress.counts[Fate.COMPLETED]))
         (first_s, first), (_, last) = self._ticks[0], self._ticks[-1]
         rate = (last - first) / (now_s - first_s) if now_s > first_s else 0.0
-        # Here, because most workers have no terminal.
+        # Imported here, because most workers have no terminal.
         from rich.text import Text
 
         with self._lock:
