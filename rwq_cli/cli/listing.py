@@ -64,7 +64,7 @@ def list_items(
     read_ids: "Callable[[WorkQueue], Iterator[Sequence[bytes]]] | None" = None,
     last_note: str = "",
 ) -> None:
-    """List the items that `read` yields from each queue; `noun` is such as `waiting items`."""
+    """List the items that `read` yields from each queue, of `noun`, such as `waiting items`."""
     # `joined` merges those of several queues, `read_ids` reads only IDs; see `columns_for`, too.
     opened, at_most = OpenQueues(settings, all_queues=all_queues), settings.read_limit(limit)
     wants_data, is_bare = data or settings.needs_data, settings.needs_ids_only

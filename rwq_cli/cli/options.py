@@ -279,7 +279,7 @@ _GLOBAL = {
     "-v --verbose": "Print server, queue and format on stderr, and where each comes from.",
     "--debug": "Show the traceback of an error.",
 }
-# Values that may not be empty: a message would have nothing to show.
+# Values that must not be empty: a message would have nothing to show.
 _NOT_EMPTY = ("URL", "CONTEXT", "FILE")
 # The completions of their values.
 _OFFERS: dict[str, Callable[..., list[str]]] = {
