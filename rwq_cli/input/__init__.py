@@ -1,1 +1,1 @@
-"""Parses what users type, pipe in or give in files."""
+"""Input parsing: arguments, stdin and files."""

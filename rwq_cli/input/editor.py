@@ -1,4 +1,4 @@
-"""Editing data in the user's editor, or by a command."""
+"""Editing data in the user's editor, or with a command."""
 
 import os
 import re
@@ -24,11 +24,11 @@ from rwq_cli.environment import (
 from rwq_cli.processes import is_alive, processes_of
 
 _NAME_MAX = 60
-# How long an editor that was told to end may take, and how often it is looked, seconds.
+# How long an editor may take to end when told to, and how often that is checked, seconds.
 _END_S, _LOOK_S = 1.0, 0.01
-# How many items one run of a command gets with `--lines`, at most.
+# The most items that one run of a command gets with `--lines`.
 LINES_MAX = 5000
-# The codes of a shell for a command that it cannot run.
+# The exit codes of a shell for a command that it cannot run.
 _CANNOT_RUN = (126, 127)
 _REASON_BYTES = 200
 
@@ -56,7 +56,7 @@ class Draft:
                 raise
 
     def read(self) -> bytes:
-        """The edited data, without a final newline that an editor has added."""
+        """Read the edited data, without a final newline that the editor has added."""
         try:
             text = self.path.read_bytes()
         except OSError as error:
@@ -126,7 +126,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     """End the editor, which is a child of the shell, and the shell."""
     others = processes_of(process.pid) - {process.pid}
     for number in (signal.SIGTERM, signal.SIGKILL):
-        # The shell first: it would say how its child has ended.
+        # The shell first: otherwise it would report how its child ended.
         process.send_signal(number)
         for pid in others:
             with suppress(ProcessLookupError, PermissionError):
@@ -147,15 +147,15 @@ class Refused(NamedTuple):
 class EditCommand(NamedTuple):
     """A command line for `sh` that reads data on stdin and writes what replaces it."""
 
-    # `by_lines` is for one that reads and writes many items, a line each.
+    # With `by_lines`, it reads and writes many items, one per line.
     line: str
     by_lines: bool
     variables: Mapping[str, str]
-    # What runs now: a signal ends it, too.
+    # The processes that run now: a signal ends them, too.
     running: "set[subprocess.Popen[bytes]]"
 
     def run(self, data: Sequence[bytes]) -> Iterator[bytes | Refused]:
-        """The new data of each, or why there is none; `EditorError` if it cannot be run."""
+        """Yield new data for each, or why there is none; raises `EditorError` if it cannot run."""
         with ThreadPoolExecutor(1 if self.by_lines else os.cpu_count()) as pool:
             try:
                 if self.by_lines:
@@ -177,7 +177,7 @@ class EditCommand(NamedTuple):
         output = self._output(b"".join(b"%b\n" % line for line in lines)) if lines else b""
         if not isinstance(output, Refused):
             found = output.split(b"\n")
-            # After the last line end there is nothing; without it, the last line.
+            # The last element is empty, or a last line without a newline.
             found = found if found[-1] else found[:-1]
             if len(found) == len(lines):
                 left = iter(found)
@@ -198,7 +198,7 @@ class EditCommand(NamedTuple):
         if not done.returncode:
             return output
         said = errors[-_REASON_BYTES:].decode("utf-8", "backslashreplace").split("\n")
-        reason = next((line for line in reversed(said) if line.strip()), "it said nothing")
+        reason = next((line for line in reversed(said) if line.strip()), "nothing on stderr")
         if done.returncode in _CANNOT_RUN:
             raise EditorError(f"cannot run the command: {reason}")
         ended = f"code {done.returncode}"

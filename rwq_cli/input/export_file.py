@@ -101,7 +101,7 @@ _decode_header = Decoder(_Header).decode
 
 
 def parse_header(line: bytes, name: str) -> Header:
-    """Parse the first line of a file; `InvalidArgument` if it is none, or of a later version."""
+    """Parse a file's header; raises `InvalidArgument` if it is none, or of a later version."""
     line, encoded = unmarked(line, name), b""
     try:
         header = _decode_header(line)
@@ -132,7 +132,7 @@ def parse_header(line: bytes, name: str) -> Header:
 
 
 def parse_line(line: bytes) -> tuple[bytes | None, ItemSnapshot | Result | ControlLine]:
-    """The queue that a line names, if it does, and what it holds."""
+    """Parse a line: the queue that it names, if it does, and what it holds."""
     try:
         record = _decode_record(line)
     except ValidationError as error:
@@ -160,10 +160,10 @@ def _item(record: _Record, item_id: bytes) -> ItemSnapshot:
         raise BadRecord(TOO_LARGE)
     place, due_ms, buried_ms = record.place, record.due_ms, record.buried_ms
     if place is UNSET:
-        # Null means in no list; a line that lacks the place must not be read like that.
+        # Null means in no list; a line that lacks the place must not be read as that.
         raise BadRecord("it has no place, such as main")
     if (place is Place.DELAYED and due_ms is None) or (place is Place.BURIED and buried_ms is None):
-        raise BadRecord(f"its place is {place.value}, but it has no such time")
+        raise BadRecord(f"its place is {place.value}, but the time for that is missing")
     if place is Place.MAIN and not due_ms is buried_ms is None:
         raise BadRecord("its place is main, but it has a due time or a time of burial")
     lease = None
@@ -210,7 +210,7 @@ def _bytes(text: str | None, decoded: bytes | None) -> bytes | None:
 class ExportReader:
     """Reads an export, and counts its bad lines; with `strict`, it stops at the first."""
 
-    # `report` takes each: its number, from 1 for the header, and the reason.
+    # `report` is called for each: with its number, from 1 for the header, and the reason.
     def __init__(
         self,
         environment: Environment,
@@ -227,7 +227,7 @@ class ExportReader:
         self.file_id: bytes | None = None
         self._open = ExitStack()
         stream = self._open.enter_context(open_input(environment, file))
-        # If reading it fails, it will fail again, with a better error.
+        # If reading fails here, it will fail again later, with a better error.
         with suppress(OSError, AttributeError):
             if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 at = stream.tell()
@@ -244,8 +244,8 @@ class ExportReader:
         self.header = parse_header(next(found, b""), self.name)
 
     def queues(self) -> Iterator[tuple[bytes, Iterator[Line | Flush]]]:
-        """Each queue with its lines, which must be read before the next; one that the header
-        names also without lines."""
+        """Yield each queue with its lines, which must be read before the next queue; the queue that
+        the header names comes even without lines."""
         if self.header.queue:
             yield self.header.queue, (each for _, each in self._entries())
             return
@@ -254,7 +254,7 @@ class ExportReader:
                 yield name, (each for _, each in entries)
 
     def _entries(self) -> Iterator[tuple[bytes, Line | Flush]]:
-        """The items and results with their queues; a `FLUSH` if there is nothing more for now."""
+        """Yield items and results with their queues, and `FLUSH` if there is no more for now."""
         queue = self.header.queue
         with self._open:
             for line in self._lines:

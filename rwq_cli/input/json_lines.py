@@ -39,7 +39,7 @@ _number_or_string = Decoder(float | str).decode
 
 
 def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
-    """The data of lines that have `data` alone; None if one of them is different."""
+    """Return the data of lines that have `data` alone; None if one of them is different."""
     # The result is what `parse_record` would return for each, in two thirds of the time.
     try:
         check_utf8(b"\n".join(lines))
@@ -49,8 +49,8 @@ def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
 
 
 def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due | None]:
-    """The ID of a line or None, its data, and when it is due: `due` if it has no delay."""
-    # Where files were joined, a mark is in the middle.
+    """Parse a line: its ID or None, its data, and when it is due (`due` if it has no delay)."""
+    # Where files were concatenated, a byte order mark is in the middle.
     record = _decode(_record, line.removeprefix(MARK), "not a JSON object with data or data_b64")
     data = _either("data", record.data, record.data_b64)
     if data is None:
@@ -73,7 +73,7 @@ def _either(name: str, text: Raw, decoded: bytes | None) -> bytes | None:
 
 
 def field_of(data: bytes, name: str) -> bytes:
-    """A field of data that is a JSON object; a `BadRecord` if it is missing, null or empty."""
+    """Return a field of a JSON object; raises `BadRecord` if it is missing, null or empty."""
     try:
         value = _decode(_fields, data, "not a JSON object").get(name, Raw())
     except BadRecord as error:

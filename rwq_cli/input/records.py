@@ -50,7 +50,7 @@ def random_id(_data: bytes) -> bytes:
 
 
 def parse_id_rule(text: str) -> IdRule:
-    """Parse a rule into what makes an ID: `uuid`, `sha256`, `line`, or `field:NAME`."""
+    """Parse the rule for making IDs: `uuid`, `sha256`, `line`, or `field:NAME`."""
     kind, _, name = text.partition(":")
     if kind == "field" and name:
         from rwq_cli.input.json_lines import field_of
@@ -69,7 +69,7 @@ def parse_id_rule(text: str) -> IdRule:
 
 
 def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[NewItems | Flush]:
-    """The only item of the batches, with this ID; `InvalidArgument` if there are more."""
+    """Give the only item of the batches this ID; raises `InvalidArgument` if there are more."""
     only: NewItems | None = None
     for batch in batches:
         if isinstance(batch, Flush):
@@ -98,7 +98,7 @@ class RecordReader:
     _current: BinaryIO | None = None
 
     def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Flush]:
-        """One item for each argument; with the jsonl format each argument is a line."""
+        """Read one item from each argument; with the jsonl format each argument is a line."""
         records = [os.fsencode(argument) for argument in arguments]
         return self._batches("argument", [records], keep_empty=True)
 
@@ -127,7 +127,7 @@ class RecordReader:
                 yield from self._batches(where, groups, keep_empty=False)
 
     def fraction(self) -> float | None:
-        """How much of the file that is read is read; None for a pipe or a terminal."""
+        """Return how much of the current file is read, 0 to 1; None for a pipe or a terminal."""
         try:
             descriptor = self._current.fileno() if self._current else -1
             size = os.fstat(descriptor).st_size
@@ -150,7 +150,7 @@ class RecordReader:
                 continue
             for start in range(0, len(group), ADD_ITEMS):
                 records = group[start : start + ADD_ITEMS]
-                # Those that consist of data only need not be taken one by one.
+                # Records that consist of data alone need not be taken one by one.
                 all_data: list[bytes] | None = None
                 if make_id is random_id and sum(map(len, records)) <= _AT_ONCE_BYTES:
                     all_data = payloads(records) if is_json else records

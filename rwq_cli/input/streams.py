@@ -1,4 +1,4 @@
-"""Reads what the user pipes in or names: records, IDs, whole files.
+"""Reading stdin and the files that the user names: records, IDs, whole files.
 
 `FLUSH` is yielded before each wait for more input, so that records from a slow pipe are sent to the
 server at once and not only when a batch is full.
@@ -18,7 +18,7 @@ from rwq_cli.environment import Environment, os_reason
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.streams import MARK, Reader, may_be_foreign, unmarked, wait_for
 
-# The server takes no single value above its proto-max-bulk-len, 512 MB unless it is set.
+# The server accepts no single value above its proto-max-bulk-len, by default 512 MB.
 ITEM_BYTES_MAX = 512 * 1024 * 1024
 # In base64 and with the rest of its line, an item is no longer than this.
 _RECORD_BYTES_MAX = 2 * ITEM_BYTES_MAX
@@ -46,7 +46,7 @@ def open_input(environment: Environment, name: str) -> AbstractContextManager[Bi
 
 
 def chunks(environment: Environment, stream: BinaryIO) -> Iterator[bytes | Flush]:
-    """The bytes of a stream, as they arrive; before each wait, stdout is flushed."""
+    """Yield the bytes of a stream as they arrive; before each wait, stdout is flushed."""
     try:
         descriptor = stream.fileno()
     except (UnsupportedOperation, AttributeError):
@@ -74,9 +74,9 @@ def split(
     is_json: bool = False,
     is_text: bool = True,
 ) -> Iterator[list[bytes] | Flush]:
-    """The records of a stream that arrived together, and a `FLUSH` before each wait."""
+    """Yield the records of a stream that arrive together, and `FLUSH` before each wait."""
     # A byte order mark before text is skipped. Lines that end in CR LF keep the CR, which is noted
-    # once; JSON does not care.
+    # once; in JSON it does not matter.
     has_lines = separator == b"\n"
     is_noted = is_json or not has_lines
     # The pieces of a record are joined once, at its end: a record may have 100 MB.
@@ -125,7 +125,7 @@ def _without_mark(
         # A slow pipe may bring it byte by byte.
         if not (may_be_foreign(first) if has_lines else MARK.startswith(first)):
             break
-    # Where NUL separates, it says nothing of the encoding.
+    # Where NUL is the separator, it says nothing about the encoding.
     yield unmarked(first, _name(stream)) if has_lines else first.removeprefix(MARK)
     yield from arriving
 
@@ -136,7 +136,7 @@ def _name(stream: BinaryIO) -> str:
 
 
 def whole(environment: Environment, stream: BinaryIO) -> bytes:
-    """The bytes of a stream, which may have no end: at most one more than a server accepts."""
+    """Read a stream, which may have no end: at most one byte more than a server accepts."""
     pieces: list[bytes] = []
     left = ITEM_BYTES_MAX + 1
     for chunk in chunks(environment, stream):
@@ -149,7 +149,7 @@ def whole(environment: Environment, stream: BinaryIO) -> bytes:
 
 
 def read_payload(environment: Environment, name: str, what: str = "payload") -> bytes:
-    """The bytes of a file, or of stdin for `-`."""
+    """Read a file, or stdin for `-`."""
     if name == "-" and environment.stdin_is_terminal:
         environment.note(f"reading the {what} from the terminal; Ctrl-D ends")
     with open_input(environment, name) as file:

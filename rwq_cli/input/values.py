@@ -17,7 +17,7 @@ _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 HUNDRED_YEARS_S = 100 * 365 * 86400.0
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 _BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
-# Later scores could not order items that are due at the same instant.
+# Later than this, scores could not order items that are due at the same instant.
 _LATEST_MS = 7_258_118_400_000
 _UNIX = re.compile(r"@\d{1,12}(\.\d{1,9})?", re.ASCII)
 # The unambiguous forms that `fromisoformat` accepts.
@@ -45,7 +45,7 @@ def in_limits(seconds: float, limit_s: float = HUNDRED_YEARS_S) -> float:
 
 
 def parse_time(text: str, now_ms: Callable[[], int]) -> int:
-    """The unix ms of `@` and seconds, of a date and time (ISO 8601), or of the next time of day."""
+    """Parse `@` and seconds, date and time (ISO 8601), or the next time of day into unix ms."""
     stripped = text.strip()
     try:
         if _UNIX.fullmatch(stripped):
@@ -69,7 +69,7 @@ def parse_time(text: str, now_ms: Callable[[], int]) -> int:
 
 
 def _next(of_day: time, now_ms: int) -> int:
-    """The next instant with this time of day, unix ms."""
+    """Return the next instant with this time of day, unix ms."""
     today = datetime.fromtimestamp(now_ms / 1000, of_day.tzinfo)
     given = datetime.combine(today, of_day)
     # When clocks are set back, an hour occurs twice: the second one may still be ahead.
@@ -85,7 +85,7 @@ def _next(of_day: time, now_ms: int) -> int:
 def parse_regex(text: AnyStr, option: str) -> "re.Pattern[AnyStr]":
     try:
         with warnings.catch_warnings():
-            # About the syntax of future versions of Python.
+            # It warns about the syntax of future versions of Python.
             warnings.simplefilter("ignore", FutureWarning)
             return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:

@@ -47,7 +47,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     **dict.fromkeys(("=", "==", "!="), operator.eq),
 }
-# True if a value passes: its JSON text, or None if there is none.
+# Takes a value's JSON text, or None if there is no value; returns True if it passes.
 Test = Callable[[bytes | None], bool]
 
 
@@ -91,8 +91,8 @@ def parse_condition(text: str) -> Condition:
         return Condition(path, _matches(parse_regex(value, "--where")))
     number = None if is_quoted else _number(value)
     if number is None and not is_quoted and _NUMBER.fullmatch(value):
-        raise InvalidArgument(f"--where: the exponent of {value} is too large", "quote a text")
-    # Unless it is quoted, what is equal may also be true, false or null, which is what is missing.
+        raise InvalidArgument(f"--where: the exponent of {value} is too large", "quote text")
+    # Unquoted, it may also equal true, false or null, and null stands for a missing value, too.
     word = None if is_quoted or _COMPARE[symbol] is not operator.eq else value.encode()
     test = _compares(_COMPARE[symbol], value, number, word)
     return Condition(path, (lambda text: not test(text)) if symbol == "!=" else test)
@@ -112,7 +112,7 @@ def _matches(regex: "re.Pattern[str]") -> Test:
 def _compares(
     compare: Callable[[Any, Any], bool], value: str, number: Decimal | None, word: bytes | None
 ) -> Test:
-    """Compare a string with any value, a number with a number, and with `word` what it equals."""
+    """Compare a string with any value, a number with a number; what equals `word` is equal, too."""
 
     def test(text: bytes | None) -> bool:
         if text is None or text == word:
@@ -126,7 +126,7 @@ def _compares(
 
 
 def _number(text: str) -> Decimal | None:
-    """A number with every digit; None for other text, or for such an exponent."""
+    """Parse a number with every digit; None for other text, or if the exponent is too large."""
     try:
         return Decimal(text) if _NUMBER.fullmatch(text) else None
     except ArithmeticError:

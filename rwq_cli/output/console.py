@@ -1,7 +1,7 @@
-"""rich's console for stdout and for stderr, the only places from which it writes.
+"""rich's consoles for stdout and stderr, the only places from which it writes.
 
-Markup, highlighting and emoji are off: whatever comes from the server is escaped before, and shown
-as it is. A width is a number of cells: Chinese characters and emoji take two, accents none.
+Markup, highlighting and emoji are off: text from the server is escaped beforehand and shown as it
+is. Widths are in terminal cells: Chinese characters and emoji take two, combining accents none.
 """
 
 import io
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from rwq_cli.environment import Environment
 
 
-# For a terminal that does not know its size.
+# Assumed if the terminal does not report its size.
 _USUAL_LINES = 24
 
 
 def open_console(environment: "Environment", *, colour: bool, is_stderr: bool = False) -> "Console":
-    """The console of results; on stderr, that of live lines on a terminal."""
+    """Make the console for results; on stderr, the one for live lines on a terminal."""
     from rich.console import Console
 
     stream = environment.stderr if is_stderr else environment.stdout
 
     class OurConsole(Console):
         def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002
-            # It stays visible: nothing would show it again after SIGKILL.
+            # The cursor stays visible: nothing would show it again after SIGKILL.
             return False
 
         def on_broken_pipe(self) -> None:
-            # rich would end the process with 1; called while the error is handled.
+            # rich would exit with code 1; it calls this while it handles the error.
             raise
 
     return OurConsole(
@@ -49,7 +49,7 @@ def open_console(environment: "Environment", *, colour: bool, is_stderr: bool = 
         highlight=False,
         emoji=False,
         legacy_windows=False,
-        # `Environment` has read the others already; a dumb terminal gets no live lines.
+        # `Environment` has read the other variables already; a dumb terminal gets no live lines.
         _environ={"TERM": environment.variables.get("TERM", "")},
     )
 
@@ -65,7 +65,7 @@ def open_live(console: "Console", **options: Any) -> "Live":
 
 
 def print_stripped(console: "Console", renderable: "RenderableType", width: int) -> None:
-    """Print something of this width, without the spaces at the ends of its lines."""
+    """Print a renderable at this width, without trailing spaces."""
     from rich.segment import Segment, Segments
 
     shown: list[Segment] = []
@@ -84,12 +84,12 @@ def styled(text: str, style: str) -> str:
     from rich.color import ColorSystem
     from rich.style import Style
 
-    # `parse` keeps the styles that it has parsed.
+    # `parse` caches the styles that it has parsed.
     return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
 
 
 def wrapped_styled(text: str, width: int) -> str:
-    """Wrap a styled text at a width; no trailing newline. The terminal breaks a longer word."""
+    """Wrap styled text at a width, without a trailing newline; the terminal breaks longer words."""
     from rich.console import Console
     from rich.text import Text
 
@@ -103,7 +103,7 @@ def wrapped_styled(text: str, width: int) -> str:
 
 
 def cut(text: str, room: int, *, middle: bool = False) -> str:
-    """A text that takes at most `room` cells: `…` replaces its end, or its middle."""
+    """Cut a text to at most `room` cells: `…` replaces its end, or its middle."""
     excess = cell_len(text) - room
     if excess <= 0:
         return text
@@ -114,12 +114,12 @@ def cut(text: str, room: int, *, middle: bool = False) -> str:
 
 
 class LiveFrames:
-    """Results that are drawn again and again on a terminal, each over the one before."""
+    """Results that are redrawn on a terminal, each frame over the one before."""
 
-    # The terminal's state is not changed: no other screen, no hidden cursor, no raw mode. So
+    # The terminal's state is not changed: no alternate screen, no hidden cursor, no raw mode. So
     # whatever ends the process, the terminal is as it was, with the last frame on it.
     def __init__(self, environment: "Environment", *, colour: bool) -> None:
-        # As it is now: while a frame is captured, stdout is another one.
+        # A copy: while a frame is captured, the environment's stdout is the frame.
         self._environment = copy(environment)
         self._colour = colour
         self._live: Live | None = None
@@ -156,8 +156,8 @@ class LiveFrames:
 
 @contextmanager
 def captured(environment: "Environment") -> Iterator[io.BytesIO]:
-    """In the block, what is written to stdout and stderr becomes a frame."""
-    # They are cached: once stdout is a frame, it is not a terminal.
+    """Capture what the block writes to stdout and stderr as a frame."""
+    # Read now, and so cached: once stdout is a frame, it is not a terminal.
     _ = environment.stdout_is_terminal, environment.stderr_is_terminal, environment.stdout_is_pipe
     streams = environment.stdout, environment.stderr, environment.written_once
     # A frame has the descriptor of the terminal, so that its size can be read.

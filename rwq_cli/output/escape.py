@@ -1,4 +1,4 @@
-"""Text that is safe to show: all that comes from the server or a file name passes through here."""
+"""Text that is safe to show: all text from the server and all file names pass through here."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class JsonText(str):
-    """A value that is JSON text already: JSON has it as it is."""
+    """A value that is JSON text already, and is written to JSON as it is."""
 
     __slots__ = ()
 
@@ -21,17 +21,17 @@ def escaped(raw: bytes) -> str:
 
 
 def escaped_text(text: str) -> str:
-    """Escape such characters in text, whose bytes that are not UTF-8 are surrogates (PEP 383)."""
+    """Escape such characters in text; surrogates stand for bytes that are not UTF-8 (PEP 383)."""
     return with_escapes(text, _escape)
 
 
 def with_escapes(text: str, escape: Callable[[str], str]) -> str:
     if text.isprintable() and text.isascii():
         return text
-    # Here, because most text is ASCII, and the import takes two milliseconds.
+    # Imported here, because most text is ASCII, and the import takes two milliseconds.
     from unicodedata import category
 
-    # In C but for each character once: an item may have many megabytes.
+    # Python looks at each distinct character once, C does the rest: an item may have megabytes.
     unsafe = (each for each in set(text) if category(each) in _UNSAFE_CATEGORIES)
     return text.translate({ord(each): escape(each) for each in unsafe})
 

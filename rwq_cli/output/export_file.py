@@ -1,4 +1,4 @@
-"""The lines of an export and of an undo file: a header, then an item or a result each, all JSON."""
+"""The lines of exports and undo files, all JSON: a header, then an item or a result per line."""
 
 from enum import StrEnum
 from operator import itemgetter
@@ -8,16 +8,16 @@ from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.probe import ItemSnapshot
 from rwq_cli.output.field import NAME, Fields, bytes_fields, field, to_json
 
-# The version of the format, which changes if older readers would misread the file: in the second,
+# The version of the format, which changes if older readers would misread the file: in version 2,
 # each line names its queue.
 VERSION = 2
 
 
 class UndoOrigin(NamedTuple):
-    """What only undo files have in a header: which command removed or changed the items."""
+    """The part of a header that only undo files have: which command removed or changed items."""
 
-    # The server is its URL, without user and password; the contexts are their names then. Only an
-    # `mv` has `to`, the queue that they were moved to, and another server if it is there.
+    # `server` is a URL without user and password; contexts are named as they were then. Only `mv`
+    # sets `to`, the queue that the items were moved to, and its server if that is another one.
     verb: str
     server: str
     context: str | None = None
@@ -63,9 +63,9 @@ def header_line(header: Header) -> bytes:
 
 
 def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> bytes:
-    """The line of an item or of a result, with its end."""
-    # A result's ID has another field name than an item's, which distinguishes the two. The queue is
-    # given if the header does not name it.
+    """Return the line of an item or of a result, with its newline."""
+    # A result's ID has a different field name from an item's, which tells the two apart. The queue
+    # is given if the header does not name it.
     named = {} if queue is None else bytes_fields("queue", queue)
     if isinstance(entry, ItemSnapshot):
         fields = _ITEM_FIELDS.json(entry)
@@ -82,7 +82,7 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
 
 
 def control_line(word: ControlWord, value: object = True, **more: object) -> bytes:
-    """A line of an undo file that is neither an item nor a result."""
+    """Return a line of an undo file that is neither an item nor a result."""
     return to_json({word.value: value, **more}) + b"\n"
 
 
@@ -101,7 +101,7 @@ _ITEM_FIELDS: Fields[ItemSnapshot] = Fields(
     field("returns", "returns", "how often it was returned"),
     field("nearer", "nearer", "`next` or `last`: the end of the queue that it was nearer to"),
 )
-# In the formats other than its own: each queue's name with an item.
+# For formats other than the export's own: each item with its queue's name.
 EXPORT_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
     _ITEM_FIELDS.title,
     *(each.within(itemgetter(1)) for each in _ITEM_FIELDS.all),

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Cut(Enum):
-    """Where a cell loses characters if the terminal is too narrow."""
+    """Where a cell is cut if the terminal is too narrow."""
 
     END = "end"
     MIDDLE = "middle"
@@ -99,7 +99,7 @@ class Field(NamedTuple, Generic[T]):
 
 
 def attribute(path: str) -> Callable[[Any], Any]:
-    """Gets an attribute, or one of an attribute: `lease.holder`; None where there is none."""
+    """Return a getter for an attribute or a nested one: `lease.holder`; None if there is none."""
     if "." not in path:
         return attrgetter(path)
     names = path.split(".")
@@ -112,8 +112,8 @@ def attribute(path: str) -> Callable[[Any], Any]:
     return get
 
 
-# What fields have in common by what their values are: names, other texts, numbers and times. `show`
-# returns the cell of a value.
+# What fields have in common by their kind of value: names, other texts, numbers and times. `show`
+# formats a value as a cell.
 NAME = {"is_bytes": True, "cut": Cut.MIDDLE}
 ID = {**NAME, "is_id": True}
 TEXT = {"is_bytes": True, "cut": Cut.END}
@@ -133,7 +133,7 @@ def field(
     rank: int = 0,
     **column: Any,
 ) -> Field[Any]:
-    """A field of this kind, whose value is an attribute unless `get` is a function."""
+    """Make a field of this kind; its value is an attribute unless `get` is a function."""
     value = attribute(get) if isinstance(get, str) else get
     column = {"title": title, "rank": rank, **kind, **column}
     if (show := column.pop("show", None)) is not None:
@@ -142,10 +142,10 @@ def field(
 
 
 class Fields(Generic[T]):
-    """The fields of one kind of records, in the order of JSON."""
+    """The fields of one kind of record, in the order of JSON."""
 
-    # With `is_stream`, they are written as they come, in no other order; with `has_other_ids`, `-o
-    # ids` prints IDs that are not those of the records.
+    # With `is_stream`, records are written as they come, in no other order; with `has_other_ids`,
+    # `-o ids` prints IDs that are not those of the records.
     def __init__(
         self, title: str, *fields: Field[T], is_stream: bool = False, has_other_ids: bool = False
     ) -> None:
@@ -166,7 +166,7 @@ class Fields(Generic[T]):
         return self._by_name[name]
 
     def shown_as(self, columns: Iterable[Field[T]]) -> Self:
-        """The same fields, as these columns where they are the same."""
+        """Return the same fields, with these columns in place of the fields of their names."""
         own = {column.flat_name: column for column in columns}
         return copy(self)._set(own.get(field.flat_name, field) for field in self.all)
 
@@ -174,7 +174,7 @@ class Fields(Generic[T]):
         return copy(self)._set((*self.all, *more))
 
     def only(self, names: Sequence[str]) -> Self:
-        """The same records with these fields only; an `InvalidArgument` if there is no such one."""
+        """Return only the fields with these names; raises `InvalidArgument` for an unknown one."""
         if not names:
             raise InvalidArgument("--fields names no field", self.known)
         fields = copy(self)._set(field for name in names for field in self._named(name))
@@ -199,7 +199,7 @@ class Fields(Generic[T]):
         return values
 
     def rows(self, record: T, *names: str) -> list[tuple[str, str, str | None]]:
-        """The lines of a section: headings, cells and styles of fields that have a value."""
+        """Return the lines of a section: headings, cells and styles of fields that have a value."""
         shown = [(field, field.cell(record)) for field in map(self.__getitem__, names)]
         return [
             (field.heading.lower(), cell, field.style and field.style(record))
@@ -252,7 +252,7 @@ class Fields(Generic[T]):
         return [Field(name, lambda record: bytes_fields("", get(record))["_b64"], encoded.help)]
 
     def column_by(self, name: str) -> Field[T]:
-        """The one column of a field."""
+        """Return the only column of a field."""
         columns = self.columns_of(name)
         if len(columns) != 1:
             names = " or ".join(column.flat_name for column in columns)
@@ -282,7 +282,7 @@ def path_field(name: str, data_of: Callable[[T], bytes | None]) -> Field[T]:
 def counted_by(
     records: Iterable[Any], fields: Fields[Any], name: str
 ) -> tuple[Iterator[Sequence[Any]], Fields[Sequence[Any]]]:
-    """The records counted by the values of a field, the most frequent first, and their fields."""
+    """Count records by the values of a field, most frequent first; also returns their fields."""
     column = fields.column_by(name)
     value = column.within(itemgetter(0))
     grouped: Fields[Sequence[Any]] = Fields(
@@ -292,7 +292,7 @@ def counted_by(
     )
 
     def groups() -> Iterator[Sequence[Any]]:
-        # Each is the first record and their number: a list, so that counting allocates nothing.
+        # Each group is its first record and its size: a list, so that counting allocates nothing.
         found: dict[object, list[Any]] = {}
         for record in records:
             known = column.get(record)
@@ -314,7 +314,7 @@ def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
 
 
 def plain(value: Any) -> str:
-    """A field of a line: a raw number, escaped text, or nothing for None."""
+    """Format a value as a field of a line: a raw number, escaped text, or nothing for None."""
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -326,8 +326,8 @@ def plain(value: Any) -> str:
 
 
 def to_json(value: Any) -> bytes:
-    """JSON on one line; characters that could control or deceive a terminal are escaped."""
-    # The standard library's encoder: redis-py has loaded it, and msgspec's takes 12 ms to import.
+    """Encode JSON on one line, escaping characters that could control or deceive a terminal."""
+    # The standard library's encoder: redis-py has imported it, and msgspec's takes 12 ms to import.
     if isinstance(value, dict) and any(isinstance(inner, JsonText) for inner in value.values()):
         pairs = (
             f"{_encode(name)}: {inner if isinstance(inner, JsonText) else _encode(inner)}"
@@ -340,7 +340,7 @@ def to_json(value: Any) -> bytes:
 
 
 def _escape(character: str) -> str:
-    # Only strings can hold one, and JSON itself has escapes for those below the space.
+    # Only strings can hold such characters, and JSON itself escapes those below the space.
     return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
 
 

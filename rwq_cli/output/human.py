@@ -19,7 +19,7 @@ def size(number: int | None) -> str:
 
 
 def rate(per_s: float | None, *, is_least: bool = False) -> str:
-    """A rate per second; `≥` before one that may be higher."""
+    """Format a rate per second, with `≥` before one that may be higher."""
     if per_s is None or (is_least and not per_s):
         return "-"
     text = f"{per_s:.1f}" if 0 < per_s < 9.95 else f"{round(per_s):,}"
@@ -61,7 +61,7 @@ def when(unix_ms: int, now_ms: int) -> str:
 
 
 def moment(unix_ms: int) -> str:
-    """An instant in local time, to the second, with the zone: `2026-11-22 08:00:00 +01:00`."""
+    """Format an instant in local time, to the second, with zone: `2026-11-22 08:00:00 +01:00`."""
     from datetime import datetime
 
     try:

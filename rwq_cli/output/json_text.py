@@ -1,7 +1,7 @@
 """JSON data unchanged: no number loses a digit, and no value is decoded unless it is needed.
 
-JSON is what RFC 8259 says, in UTF-8: no NaN, no Infinity. Half of a surrogate pair, which is no
-text, is read as U+FFFD, and what is nested deeper than about 900 levels is not read.
+JSON is as in RFC 8259, in UTF-8: no NaN, no Infinity. A lone surrogate, which is not text, is read
+as U+FFFD, and data nested deeper than about 900 levels is not read.
 """
 
 import re
@@ -23,7 +23,7 @@ _elements_of = Decoder(list[Raw]).decode
 # Keys and indexes, from the outside in; empty for all of the data.
 Path = Sequence[str | int]
 
-# An escape: a surrogate pair, half of one, or anything else.
+# An escape: a surrogate pair, a lone surrogate, or anything else.
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
@@ -32,7 +32,7 @@ QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*')"""
 _KEY = r"(?:[\w$@/-]|[^\x00-\x7f\s])+"
 _BRACKETS = rf"\[(?:[0-9]+|{QUOTED})\]"
 _ELEMENT = f"(?:{_KEY}|{QUOTED}|{_BRACKETS})"
-# A dot alone is all of the data.
+# A dot alone stands for all of the data.
 PATH = re.compile(rf"\.?{_ELEMENT}(?:\.{_ELEMENT}|{_BRACKETS})*|\.", re.DOTALL)
 _STEP = re.compile(_ELEMENT, re.DOTALL)
 _PATHS = "a path is like .tenant.id, .items[0].sku or .'odd key'"
@@ -45,14 +45,14 @@ def check_utf8(data: bytes) -> None:
 
 
 def half_pair(data: bytes) -> str | None:
-    r"""The first half of a surrogate pair without the other, such as `\ud83d`; None for none."""
+    r"""Find the first lone surrogate, such as `\ud83d`; None if there is none."""
     half = next((found[1] for found in _ESCAPE.finditer(data) if found[1]), None)
     return None if half is None else f"\\{half.decode()}"
 
 
 def document_of(data: bytes) -> Raw:
-    """The document that data are, without the blanks around it."""
-    # Many encoders write half of a surrogate pair. For every command, such data are JSON.
+    """Parse data as one JSON document, without the whitespace around it."""
+    # Many encoders write lone surrogates. For every command, such data is JSON.
     check_utf8(data)
     try:
         return _value_of(data)
@@ -73,12 +73,12 @@ def json_error(data: bytes) -> str | None:
 
 
 def reason_of(line: bytes, error: Exception) -> str:
-    """Why a line of JSON could not be decoded."""
+    """Say why a line of JSON could not be decoded."""
     if isinstance(error, RecursionError):
         return "not JSON: nested too deeply"
     if not isinstance(error, UnicodeDecodeError) and (half := half_pair(line)) is not None:
         # What is stored must be what was written.
-        return f"it has {half}, half of a surrogate pair, which is no character"
+        return f"it has {half}, half of a surrogate pair, which is not a character"
     return f"not JSON: {_reason(line, error)}"
 
 
@@ -92,7 +92,7 @@ def _reason(data: bytes, error: Exception) -> str:
 
 
 def field_error(error: Exception) -> str:
-    """What is wrong with a line, such as "due_ms: expected `int`, got `str`"."""
+    """Say what is wrong with a line, such as "due_ms: expected `int`, got `str`"."""
     what, _, place = str(error).partition(" - at `$")
     field = place.strip(".`")
     return f"{field}: {what[0].lower()}{what[1:]}" if field else what[0].lower() + what[1:]
@@ -111,7 +111,7 @@ def json_text(data: bytes) -> JsonText | None:
 
 
 def indented(data: bytes) -> bytes:
-    """JSON on many lines, with numbers and keys as they were written; other data as they are."""
+    """Indent JSON, with numbers and keys as they were written; other data stays as it is."""
     try:
         return reformat(data, indent=2)
     except (ValueError, RecursionError):
@@ -139,7 +139,7 @@ def value_at(data: bytes, path: Path) -> str | None:
 
 
 def parse_path(text: str) -> Path:
-    """The keys and indexes of a path like `.tenant.id`; `InvalidArgument` if it is none."""
+    """Parse a path like `.tenant.id` into keys and indexes; raises `InvalidArgument` if invalid."""
     if not (PATH.fullmatch(text) and is_utf8(text)):
         raise InvalidArgument(f"not a path into JSON data: {text!r}", _PATHS)
     return [_step(found[0]) for found in _STEP.finditer(text)]
@@ -147,12 +147,12 @@ def parse_path(text: str) -> Path:
 
 def _step(text: str) -> str | int:
     inner = text[1:-1] if text.startswith("[") else ""
-    # More digits than the index of any array has are cut.
+    # The index of no array has more digits; they are cut.
     return int(inner[:18]) if inner.isdecimal() else unquoted(inner or text)
 
 
 def unquoted(text: str) -> str:
-    """What is in quotes: double quotes as in JSON, single quotes without escapes."""
+    """Remove quotes: double quotes as in JSON, single quotes without escapes."""
     try:
         return string_of(text.encode()) if text.startswith('"') else text.strip("'")
     except ValueError:

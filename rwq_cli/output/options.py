@@ -34,10 +34,10 @@ class OutputFormat(StrEnum):
 
 
 class OutputOptions:
-    """Where and how to write: the part of `Settings`, which sets them, that output needs."""
+    """Where and how to write: the part of `Settings`, which sets the values, that output needs."""
 
     # With `null_separated`, `ids` and `data` end each record with NUL, and IDs are not escaped.
-    # `fields`, each once, `sort` and `by` are names of fields; None for all fields.
+    # `fields`, `sort` and `by` are names of fields; `fields` has each once, and None means all.
     environment: Environment
     output: OutputFormat
     colour: bool
@@ -57,10 +57,10 @@ class OutputOptions:
 
     @property
     def is_special(self) -> bool:
-        """True if not every command can honour them: fields, an order, nothing but IDs or data."""
+        """True if not every command can honour the options: fields, an order, only IDs or data."""
         return self.fields is not None or self.reads_all or self.output.is_raw
 
     def end_progress(self) -> None:
-        """End the progress line, if there is one: before results are written."""
+        """End the progress line, if there is one, before results are written."""
         if (progress := vars(self).get("progress")) is not None:
             progress.end()

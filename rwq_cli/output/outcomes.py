@@ -36,7 +36,7 @@ _WITH_ROWS = (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 
 
 class Word(NamedTuple):
-    """What a word in `status` or in a summary means; and what a dry run says that it would do."""
+    """The meaning of a word in `status` or in a summary, and the infinitive for a dry run."""
 
     infinitive: str
     meaning: str
@@ -58,7 +58,7 @@ WORDS = {
         "", "`work` gave it up, its record cannot be used, or a key has the wrong type"
     ),
     "lost": Word("", "its lease was lost, or its command itself completed, buried or released it"),
-    "empty": Word("", "lines without anything in them (`add`)"),
+    "empty": Word("", "empty lines (`add`)"),
     "results": Word("", "results of completed items that were restored, or removed by `purge`"),
     "results-already-there": Word("", "results that exist already"),
     "results-rejected": Word("", "results whose key is taken by something else"),
@@ -66,7 +66,7 @@ WORDS = {
 
 
 class Row(NamedTuple, Generic[T]):
-    """What the fields of an outcome are read from; the queue is None if the record has it."""
+    """What the fields of an outcome are read from; the queue is None if `what` names it."""
 
     queue: bytes | None
     what: T
@@ -94,7 +94,7 @@ class Kind(NamedTuple, Generic[T]):
     successes: frozenset[str] = frozenset()
     # The summary of nothing; empty for `nothing` and the first word.
     idle: str = ""
-    # Words for which a quiet run has a summary, too, and without which a part has none.
+    # Words that give even a quiet run a summary; a part without any of them has none.
     news: frozenset[str] = frozenset()
     # What a dry run says of an outcome, for people.
     preview: Callable[[T], str] | None = None
@@ -116,14 +116,14 @@ class Outcomes(Generic[T]):
     facts: Mapping[str, object] | None = None
     # Returns the reason for each failure.
     explain: Callable[[Sequence[T]], Iterable[str]] | None = None
-    # Return the place in the summary, and its end.
+    # Return the place that the summary names, and the end of the summary.
     where: Callable[[], str] = str
     suffix: Callable[[], str] = str
-    # If there are several queues: what they have in common, and the name in notes.
+    # If there are several queues: what they share, and the name in notes.
     parts: "Parts | None" = None
     name: str = ""
-    # Returns the numbers of what has no row, such as rejected lines; and why parts of the input
-    # became no rows, for JSON.
+    # Returns the counts of what has no row, such as rejected lines; and for JSON, the reasons why
+    # parts of the input have none.
     extra: Callable[[], Mapping[str, int]] = dict
     rejected: Sequence[str] = ()
     # The number of rows by what they are counted as.
@@ -153,7 +153,7 @@ class Outcomes(Generic[T]):
                 if not self._is_told:
                     environment.error(f"interrupted: {self.summary()}")
                 environment.interrupted = ""
-        # A lost server says itself what was acknowledged.
+        # The error of a lost server says itself what was acknowledged.
         elif isinstance(error, Exception) and not isinstance(error, ServerError):
             self.note_unfinished()
             if self._successes() and not self.dry_run:
@@ -202,7 +202,7 @@ class Outcomes(Generic[T]):
             self._unwritten = error
 
     def finish(self, **facts: object) -> ExitStatus:
-        """Write what follows the rows, and return the exit code; JSON has these facts, too."""
+        """Write what follows the rows, and return the exit code; JSON includes these facts."""
         environment, output = self.options.environment, self.options.output
         with self:
             self.options.end_progress()
@@ -283,11 +283,11 @@ class Outcomes(Generic[T]):
     def _json(
         self, facts: Mapping[str, object], reasons: Sequence[tuple[T, str]]
     ) -> dict[str, object]:
-        """The summary as JSON: the facts, the counts, and the first failures with reasons."""
+        """Return the summary as JSON: facts, counts, and the first failures with reasons."""
         totals = {word.replace("-", "_"): number for word, number in self.totals().items()}
         first = bytes_fields("queue", self.queue) if self.facts is None else self.facts
         summary = {**first, "dry_run": self.dry_run, **facts, **totals}
-        # What an add rejects is named while it is read; other failures are rare there.
+        # `add` names what it rejects as it reads; its other failures are rare.
         if self.explain is not None and (self.kind.shows_all or self._failures):
             failures: list[tuple[bytes | None, str, str]]
             failures = [(None, "rejected", reason) for reason in self.rejected]
@@ -312,7 +312,7 @@ class Parts:
     def __init__(self, options: OutputOptions) -> None:
         self.out = Output(options)
         self._statuses: set[ExitStatus] = set()
-        # One of the parts without work, and their number: a cleaning process has ever more.
+        # One of the parts without work, and their number: a clean that goes on has ever more.
         self._idle: Outcomes[Any] | None = None
         self._idle_parts = 0
         self._has_work = False

@@ -1,6 +1,6 @@
-"""A line on stderr that is drawn again and again: progress with rate and time left, or a worker's.
+"""A line on stderr that is redrawn: progress with rate and time left, or a worker's status.
 
-rich is loaded with the first line: most work is shorter.
+rich is imported for the first line: most work ends before one is shown.
 """
 
 import time
@@ -23,7 +23,7 @@ _BAR_WIDTH = 20
 
 
 class LiveLine:
-    """A line below everything else on stderr, a terminal; notes are written above it."""
+    """A line below everything else on stderr, which is a terminal; notes are written above it."""
 
     def __init__(self, environment: Environment, *, colour: bool) -> None:
         self._environment = environment
@@ -43,7 +43,7 @@ class LiveLine:
 
     @contextmanager
     def hidden(self) -> Iterator[bool]:
-        """In the block, the line is not there; it begins with whether it was."""
+        """Hide the line in the block, which gets True if it was shown."""
         line = self._shown
         self.hide()
         yield line is not None
@@ -55,7 +55,7 @@ class LiveLine:
 
         with suppress(OSError):
             if self._live is None:
-                # It is never stopped, which would leave an empty line.
+                # It is never stopped: that would leave an empty line.
                 console = open_console(self._environment, colour=self._colour, is_stderr=True)
                 self._live = open_live(console)
             self._live.update(line, refresh=True)

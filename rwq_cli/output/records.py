@@ -1,4 +1,4 @@
-"""The way out of a command that lists or describes.
+"""Output of commands that list or describe records.
 
     shown = out.table(queue.items(...), ITEM_FIELDS, ("position", "id", "bytes"), limit=50)
     out.footer(lambda: f"{shown} shown of {queue.lengths().waiting} waiting in jobs")
@@ -6,8 +6,8 @@
     out.describe(shown_items(...), SHOWN_FIELDS, sections_of)
 
 Both stream: a record is read when it is written. A generator may write notes between its records.
-`--sort`, `--reverse` and `--by` are done here: a command gives all its records then, and `limit`.
-What a command did to items goes another way: see `output.outcomes`.
+`--sort`, `--reverse` and `--by` are applied here: the command then passes all its records, and
+`limit`. For what a command did to items, see `output.outcomes`.
 """
 
 import csv
@@ -38,7 +38,7 @@ class Output:
         self.continues = False
         self._environment = options.environment
         self._written = self._changed_ids = 0
-        # Until `use`, which does not come if there are no queues.
+        # Until `use` is called, which it is not if there are no queues.
         self._fields: Fields[Any] = Fields("")
         self._table: Sequence[Field[Any]] = ()
 
@@ -58,11 +58,11 @@ class Output:
         offset: int = 0,
     ) -> int:
         """Write a listing; returns the number of records, which are read as they are written."""
-        # `columns` are those of a table and of CSV, which has `csv_also` besides; `plain_columns`
-        # and `wide` those of these formats, if they are others. `empty` is said in place of no
-        # rows. `id_batches` are read in place of the records for `-o ids`. `limit` and `offset` are
-        # for records that are sorted or counted. With `unframed`, `-o data` adds nothing to the
-        # bytes.
+        # `columns` are those of tables and CSV; CSV also has `csv_also`. `plain_columns` and `wide`
+        # are those of `-o plain` and `-o wide`, if different. `empty` is written instead of a table
+        # without rows. For `-o ids`, `id_batches` are read instead of the records. `limit` and
+        # `offset` are for records that are sorted or counted. With `unframed`, `-o data` adds
+        # nothing to the bytes.
         options, output = self.options, self.options.output
         if options.by is None:
             fields = fields.shown_as(_fields_of((*wide, *columns), fields))
@@ -99,7 +99,7 @@ class Output:
     def _arranged(
         self, records: Iterable[Any], fields: Fields[Any], limit: int | None, offset: int
     ) -> tuple[Iterable[Any], Fields[Any]]:
-        """The records counted, sorted and limited as the options say, and the chosen fields."""
+        """Count, sort and limit records as the options say; also returns the chosen fields."""
         options = self.options
         if options.is_special:
             check(fields, options)
@@ -123,7 +123,7 @@ class Output:
         csv_columns: Sequence[Column] = (),
     ) -> int:
         """Write detailed records; returns their number."""
-        # `text` replaces the sections for people and `plain`. With `is_one`, JSON is an object.
+        # `text` replaces the sections, and the lines of `plain`. With `is_one`, JSON is an object.
         options, out = self.options, self._environment.stdout
         is_object = options.output is OutputFormat.JSON and is_one
         is_text = options.output.is_table or options.output is OutputFormat.PLAIN
@@ -253,7 +253,7 @@ class Output:
             is_first = False
 
     def footer(self, line: Callable[[], str]) -> None:
-        """Write the note that `line` returns below a table; elsewhere only to a terminal."""
+        """Write the note that `line` returns below a table; other formats, only to a terminal."""
         environment, is_table = self._environment, self.options.output.is_table
         if not is_table and (self.continues or not environment.stderr_is_terminal):
             return
@@ -275,7 +275,7 @@ def _fields_of(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:
 
 
 def _ranked(columns: Sequence[Field[T]]) -> list[Field[T]]:
-    """Columns of which the last are left out first, and the first one never."""
+    """Rank columns so that the last are left out first, and the first one never."""
     return [
         column._replace(
             rank=index and 3 + len(columns) - index,
@@ -286,7 +286,7 @@ def _ranked(columns: Sequence[Field[T]]) -> list[Field[T]]:
 
 
 def progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterator[T]:
-    """The records. On a terminal the progress line ends before the first one is written."""
+    """Yield the records; on a terminal, the progress line ends before the first is written."""
     for record in records:
         if options.environment.stdout_is_terminal:
             options.end_progress()
@@ -320,7 +320,7 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
     ):
         others = [each for each in OutputFormat if not each.is_raw]
         raise InvalidArgument(
-            f"-o {output} prints nothing of what this command lists",
+            f"-o {output} has nothing to print for this command",
             f"use one of {', '.join(others)}",
         )
 
@@ -328,7 +328,7 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
 def in_order(
     records: Iterable[T], fields: Fields[T], options: OutputOptions, count: int | None
 ) -> Iterator[T]:
-    """The first records in the requested order; all are read, and only as many are kept."""
+    """Yield the first `count` records in the requested order; all are read, only these kept."""
     if options.sort is None:
         yield from reversed(deque(records, count))
         return
@@ -346,7 +346,7 @@ def in_order(
 
 
 def _sort_key(value: Any) -> tuple[bool, float, bytes]:
-    """Numbers by their value, before texts by their bytes."""
+    """Order numbers by their value, before texts by their bytes."""
     if isinstance(value, JsonText):
         # A number inside JSON data.
         try:

@@ -18,7 +18,7 @@ _PROSE_WIDTH_MIN = 20
 
 
 class Section(NamedTuple):
-    """A titled part of a detailed record; with `numbers`, those that begin values align."""
+    """A titled part of a detailed record; with `numbers`, values are aligned at leading numbers."""
 
     title: str
     rows: Sequence[Row]
@@ -26,8 +26,8 @@ class Section(NamedTuple):
 
 
 def section_lines(section: Section, width: int) -> Iterator[list[Piece]]:
-    """The title, then right-aligned labels with their values, for a terminal of this width."""
-    # Prose is wrapped; a command is not, because it is there to be copied.
+    """Yield the title, then right-aligned labels with their values, for a terminal's width."""
+    # Prose is wrapped; a command is not, because it is meant to be copied.
     from rich.cells import cell_len
 
     if section.title:

@@ -1,4 +1,4 @@
-"""Tables for people: rich draws them; here is which columns fit, and how wide they are."""
+"""Tables for people: rich draws them; this decides which columns fit, and how wide they are."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -16,11 +16,11 @@ from rwq_cli.output.sections import Piece
 
 T = TypeVar("T")
 
-# Rows whose widths are found together, and rows that rich draws together.
+# How many rows are measured together, and how many rich draws together.
 _ROWS_MEASURED = 10_000
 _ROWS_DRAWN = 1_000
 _GUTTER = 2
-# What each cut column keeps beside a whole ID, and what it keeps at least.
+# How many cells each cut column keeps beside a whole ID, and how many it keeps at least.
 _ENOUGH = 16
 _LEAST = 10
 # Columns up to this rank are left out before an ID is cut, the first ones also before text is.
@@ -72,7 +72,7 @@ def write_table(
 
 
 def _has_values(column: Field[T], texts: Sequence[str], rows: Sequence[T]) -> bool:
-    """True if a column has values, or may have some that are unknown."""
+    """Return True if a column has values, or may have some that are unknown."""
     if not column.rank or not _EMPTY.issuperset(texts):
         return True
     # A payload may be `-` itself.
@@ -93,7 +93,7 @@ def _lines(
     rows: Sequence[T],
     cells: Sequence[Sequence[str]],
 ) -> Iterator[list[Piece]]:
-    """The cells of each row, cut to these widths, with their styles."""
+    """Yield the cells of each row, cut to these widths, with their styles."""
     shown = [(columns[at], cells[at], width) for at, width in widths.items()]
     for number, row in enumerate(rows):
         yield [
@@ -131,8 +131,8 @@ def table_lines(
 def fit(
     columns: Sequence[Field[Any]], needed: Sequence[int], shown: Sequence[int], room: int
 ) -> dict[int, int]:
-    """The columns that fit, by index, each with its width; at least one."""
-    # Columns are left out from the least important on, if that lets the ID stay whole beside enough
+    """Choose the columns that fit, at least one; returns their widths by index."""
+    # The least important columns are left out first, if that lets the ID stay whole beside enough
     # of the others. Otherwise all that may be cut share the room.
     # What always stays is the first column with names, or what comes closest to it.
     *leaving, main = sorted(
@@ -154,7 +154,7 @@ def fit(
 def _shared(
     needed: Sequence[int], shown: Sequence[int], cuttable: set[int], room: int, least: int
 ) -> dict[int, int] | None:
-    """The widths of columns, the widest cut to one width; None if that is less than `least`."""
+    """Share the room, cutting the widest columns to one width; None if that is below `least`."""
     left = room - _GUTTER * (len(shown) - 1)
     left -= sum(needed[index] for index in shown if index not in cuttable)
     widths = {index: needed[index] for index in shown}

@@ -16,10 +16,10 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Answers in threads of its own; an empty host is every address, port 0 a free port.
+    """Answers in threads of its own; an empty host means every address, port 0 a free port.
 
-    `health` says whether all is well, and a line about it; `metrics` makes the answer of
-    `/metrics`, which scrapes at the same time share.
+    `health` returns True if all is well, and a line about it; `metrics` returns the answer of
+    `/metrics`, which concurrent scrapes share.
     """
 
     block_on_close = False
@@ -39,7 +39,7 @@ class HttpServer(ThreadingHTTPServer):
                 self.address_family = socket.AF_INET6
             else:
                 found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)
-                # `localhost` is both, and most clients try 127.0.0.1.
+                # `localhost` may be IPv6 and IPv4, and most clients try 127.0.0.1.
                 first = min(found, key=lambda each: each[0] != socket.AF_INET)
                 self.address_family, *_, bound = first
             super().__init__(bound, _Handler)
@@ -52,7 +52,7 @@ class HttpServer(ThreadingHTTPServer):
         self.url = f"http://{_shown(host)}:{port}"
 
     def server_bind(self) -> None:
-        # Without the name of this host, which can take long to find.
+        # Without looking up the name of this host, which can take long.
         if self.server_address[0] == "::":
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         TCPServer.server_bind(self)
@@ -60,7 +60,7 @@ class HttpServer(ThreadingHTTPServer):
     def metrics(self) -> str:
         came_s = time.monotonic()
         with self._turn:
-            # What another scrape got meanwhile is new enough: many at once cost one reading.
+            # What another scrape got meanwhile is new enough: many at once cost as much as one.
             if self._made_s < came_s:
                 self._metrics, self._made_s = self._make_metrics(), time.monotonic()
             return self._metrics
@@ -102,4 +102,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def log_message(self, *_: Any) -> None:
-        """Requests are not logged."""
+        """Do not log requests."""

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 NOTIFY_TIMEOUT_S = 0.2
 # How long closing the HTTP server takes at most.
 _POLL_S = 0.1
-# The pauses while the server is lost grow from the first to the second.
+# While the server is lost, pauses grow from the first to the second, and vary by this share.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _PAUSE_SPREAD = 0.5, 10.0, 0.2
 # After a round that took longer than the interval, the pause is this share of the interval.
 _LEAST_REST = 0.1
 
 
 class Supervision:
-    """Answers systemd, if it `notifies`, and HTTP clients on an address, while its block runs.
+    """Notifies systemd, if it `notifies`, and answers HTTP clients, while its block runs.
 
-    A process is stuck if its main loop does not beat, besides announced pauses, for `silence_s`:
-    systemd's watchdog is not notified then, and `/healthz` answers with 503. A lost server is no
-    reason for that. A restart would not bring it back, and may kill running work.
+    A process is stuck if its main loop does not beat for `silence_s`, announced pauses aside:
+    systemd's watchdog is then not notified, and `/healthz` answers with 503. A lost server is no
+    reason for that: a restart would not bring it back, and might kill running work.
     """
 
     url: str | None = None
@@ -86,7 +86,7 @@ class Supervision:
             raise self._failure
 
     def _start(self, work: Callable[[], None]) -> None:
-        """Work in a thread; an error that nobody expects there ends the process."""
+        """Do `work` in a thread; an unexpected error there ends the process."""
 
         def guarded() -> None:
             try:
@@ -100,7 +100,7 @@ class Supervision:
         Thread(target=guarded, name="rwq-supervision", daemon=True).start()
 
     def beat(self, pause_s: float = 0.0) -> None:
-        """The main loop runs, and sleeps now for this long, seconds."""
+        """Report that the main loop runs, and now sleeps for this long, seconds."""
         self._due_s = self._monotonic() + pause_s + self._silence_s
 
     @property
@@ -109,7 +109,7 @@ class Supervision:
         return max(0.0, self._monotonic() - self._due_s)
 
     def ready(self, status: str) -> None:
-        """The process works, and does this; the first call tells systemd that it has started."""
+        """Report that the process works, and on what; the first call tells systemd of the start."""
         self._lost = None
         if not self._is_ready:
             self._is_ready = True
@@ -117,7 +117,7 @@ class Supervision:
         self.status(status)
 
     def status(self, text: str) -> None:
-        """What the process does, in a line; while the server is lost, that is shown."""
+        """Report in a line what the process does; a lost server is shown instead."""
         self._status = text
         if self._is_ready and self._lost is None:
             self._show(text)
@@ -160,7 +160,7 @@ class Supervision:
 
 
 class Beats(ProgressListener, Clock):
-    """A clock whose sleeps, and a listener to progress whose reports, are beats."""
+    """A clock whose sleeps are beats, and a progress listener whose reports are."""
 
     def __init__(self, clock: Clock, progress: ProgressListener, beat: Callable[..., None]) -> None:
         self.monotonic, self.hide = clock.monotonic, progress.hide  # type: ignore[method-assign]
@@ -180,16 +180,16 @@ class Beats(ProgressListener, Clock):
 
 
 def jittered(seconds: float, spread: float = 0.1) -> float:
-    """A random time near this one: processes that start together do not stay together."""
+    """Return a random time near this one, so that processes started together drift apart."""
     return seconds * random.uniform(1 - spread, 1 + spread)
 
 
 class Rounds:
-    """Rounds of work that begin every so often, the first at once.
+    """Rounds of work that begin every `every_s`, the first at once.
 
-    `note` writes a line about the server. Unless they are exact, the first pause has a random
-    length, and the others vary as `jittered`.
-    `has_failed` says that the server was lost in this round, which then has to end.
+    `note` writes a line about the server. Unless the rounds are exact, the first pause has a random
+    length, and the others vary as in `jittered`.
+    `has_failed` is True if the server was lost in this round, which must then end.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Rounds:
         self.has_failed = False
 
     def __iter__(self) -> Iterator[int]:
-        """The numbers of the rounds, each when it is due."""
+        """Yield the number of each round when it is due."""
         number = 0
         while True:
             number += 1
@@ -234,7 +234,7 @@ class Rounds:
 
     def failed(self, error: ServerError) -> None:
         """Note that a round failed, or raise the error if trying again would not help."""
-        # A password that was right may have been changed, and be known a moment later.
+        # A password that worked may have been changed, and the new one be known a moment later.
         is_rotated = self._was_found and isinstance(error, AuthenticationFailed)
         if not (error.is_transient or is_rotated):
             raise error

@@ -1,4 +1,4 @@
-"""The app: it wires the screens, the session that reads, and the signals to one another."""
+"""The app, which connects the screens, the session that reads, and the signals."""
 
 import asyncio
 from typing import ClassVar
@@ -44,7 +44,7 @@ class TopApp(App[None]):
 
     def on_mount(self) -> None:
         if self._guard is not None:
-            # A signal's handler runs between any two steps.
+            # A signal handler may run between any two steps of the loop.
             call = asyncio.get_running_loop().call_soon_threadsafe
             self._guard.leave = lambda: call(self.exit)
             note = self._guard.note_drawn

@@ -35,7 +35,7 @@ from rwq_cli.views.top import (
 
 class LiveScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        # With priority, before the next key goes to the list: keys of a slow line come together.
+        # Priority: handled before the next key reaches the list; a slow line sends several at once.
         Binding("enter", "open", "open", key_display="Enter", priority=True),
         Binding("slash", "filter", "filter", key_display="/", priority=True),
         Binding("question_mark", "help", "help", key_display="?"),
@@ -75,7 +75,7 @@ class LiveScreen(Screen[None]):
         self.session.read_soon()
 
     def on_screen_suspend(self) -> None:
-        """Read it no more: something covers it, which may have resumed before."""
+        """Stop reading it: another screen covers it, which may have resumed before."""
         if self.session.page is self:
             self.session.page = None
 
@@ -84,7 +84,7 @@ class LiveScreen(Screen[None]):
         self.call_after_refresh(self.redraw)
 
     def read(self) -> Any:
-        """Read the contents; called in the thread that alone uses the connection."""
+        """Read the contents; called in the only thread that uses the connection."""
 
     def redraw(self) -> None:
         if not self.size.width or not self.is_mounted:
@@ -163,7 +163,7 @@ class LiveScreen(Screen[None]):
             self.app.pop_screen()
 
     def action_for(self, verb: str) -> Action | None:
-        """The command of a key for what is chosen; None if nothing is."""
+        """Return the command of a key for what is chosen; None if nothing is."""
         raise NotImplementedError
 
     def action_command(self, verb: str) -> None:
@@ -330,7 +330,7 @@ class ItemScreen(LiveScreen):
         lines: list[Text] = []
         for section in show_sections(self.data):
             lines += [Text()] if lines else []
-            # The scroll bar has a column.
+            # The scroll bar takes one column.
             lines += map(self.line, section_lines(section, max(1, room - 1)))
         self._contents.update(Group(*lines))
 

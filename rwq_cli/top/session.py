@@ -1,4 +1,4 @@
-"""What one run of `rwq top` knows: it is read in threads of its own, and the screens show it."""
+"""The state of one run of `rwq top`: threads of its own read it, and the screens show it."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -36,9 +36,9 @@ _SCAN_SHARE = 10
 # After this long without an answer, what is shown is marked as old; later if answers take long.
 _OLD_AFTER_S = 1.0
 _MESSAGE_S = 5.0
-# Items of a list that are read.
+# How many items of a list are read.
 ITEMS_SHOWN = 100
-# Buried items whose reasons are counted.
+# Of how many buried items the reasons are counted.
 _REASONS_READ = 1000
 # If processing is longer than this, neither all states nor all leases are read.
 _PROCESSING_MAX = 10_000
@@ -54,7 +54,7 @@ LISTS = {
 
 
 class Session:
-    """One run of `rwq top`. It looks for the first time when it is made."""
+    """One run of `rwq top`, which reads for the first time when it is created."""
 
     # `page` is the `LiveScreen` that is shown, which is read again and again; None if it is
     # covered.
@@ -69,7 +69,7 @@ class Session:
         self.every_s = self._now_every_s = every_s
         self.colour = settings.colour
         self.sort = sort_column(settings.given.get("sort") or "queue")
-        # Numbers usually come from the highest; --sort means from the lowest, as everywhere.
+        # By default, numbers are sorted from the highest; --sort means from the lowest, as always.
         self.reverse = bool(settings.given.get("reverse")) != self.sort.right
         self.run = Runner(settings, command_lines(settings, connection), guard)
         self.server = _server_parts(settings, connection)
@@ -78,7 +78,7 @@ class Session:
         self.page: Any = None
         self.is_frozen = False
         self._trouble: RwqError | None = None
-        # When the server answered last, since when it is asked, and how long that takes usually.
+        # When the server last answered, when it was asked, and how long an answer usually takes.
         self._answered_s = monotonic()
         self._asked_s: float | None = None
         self._usual_s = 0.0
@@ -190,7 +190,7 @@ class Session:
         return [*parts, (f"every {human.duration(self.every_s)}", None)]
 
     def _silence(self, now_s: float) -> list[Piece]:
-        """That the server does not answer, or refuses: what is shown is old."""
+        """Return a notice if the server does not answer, or refuses: what is shown is old."""
         trouble, asked_s = self._trouble, self._asked_s
         is_silent = asked_s is not None and now_s - asked_s > max(_OLD_AFTER_S, 2 * self._usual_s)
         if trouble and not (isinstance(trouble, ServerError) and trouble.is_transient):
@@ -204,7 +204,7 @@ class Session:
 
 
 def _server_parts(settings: Settings, connection: Connection) -> list[Piece]:
-    """The server in the colour of its context, and where it is."""
+    """Return the server in the colour of its context, and where it is."""
     context = settings.protecting_context
     style = f"bold {context.color}" if context is not None and context.color else "bold"
     parts: list[Piece] = [(settings.server_label, style)]

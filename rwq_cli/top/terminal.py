@@ -1,4 +1,4 @@
-"""The terminal of `rwq top`: restored, whatever ends it, and lent to commands that it runs."""
+"""The terminal of `rwq top`: restored whatever ends rwq, and lent to the commands that it runs."""
 
 import marshal
 import os
@@ -35,13 +35,13 @@ class TerminalGuard:
     """Restores the modes of the terminal when its block ends, or when a signal ends the program."""
 
     # The first signal asks the program to leave, and ends a `child` that has the terminal. If it
-    # does not, or if there is a second one, the terminal is restored and the process ends at once.
+    # does not leave, or on a second signal, the terminal is restored and the process ends at once.
     # After SIGKILL or a crash, another process restores it: see `restorer`.
     def __init__(self) -> None:
         self.signal: int | None = None
         self.leave: Callable[[], object] | None = None
         self.child: subprocess.Popen[bytes] | None = None
-        # Textual puts something else in the place of sys.stderr.
+        # Textual replaces sys.stderr.
         self._input, self._screen = sys.stdin.fileno(), sys.stderr.fileno()
         self._modes = termios.tcgetattr(self._input)
         self._handlers: list[tuple[int, Any]] = []
@@ -115,7 +115,7 @@ class Action(NamedTuple):
         return lines.of_item(verb, self.queue, self.item_id)
 
     def words(self, options: Sequence[str]) -> tuple[list[str | bytes], bytes]:
-        """The arguments of rwq, and what it reads from stdin: an ID that cannot be an argument."""
+        """Return the arguments of rwq, and its stdin: an ID that cannot be an argument."""
         words: list[str | bytes] = [self.verb, "-q", self.queue, *options]
         if self.item_id is None:
             return words, b""
@@ -125,7 +125,7 @@ class Action(NamedTuple):
 
 
 _REASON = f"--reason '{NO_REASON.decode()}'"
-# What the commands for a whole queue are given; `edit` needs an item.
+# The options of the commands for a whole queue; `edit` needs an item.
 _QUEUE_OPTIONS = {
     "release": "--state abandoned",
     "bury": f"--state abandoned {_REASON}",
@@ -163,7 +163,7 @@ class Runner:
             with interrupts_left_to_child():
                 self._run(*action.words(options))
         except OSError as error:
-            self._write(f"rwq: error: cannot run it: {os_reason(error)}\n")
+            self._write(f"rwq: error: cannot run the command: {os_reason(error)}\n")
         if self._guard.signal is None:
             self._await_enter()
 

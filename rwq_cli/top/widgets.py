@@ -1,4 +1,4 @@
-"""The parts of the screens of `rwq top`: the list with its cursor, and what covers a screen."""
+"""The widgets of `rwq top`: the list with its cursor, and the modal screens."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ class CommandScreen(ModalScreen[list[str] | None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         self._show(event.value)
 
-    def _show(self, options: str, hint: str = "Enter runs it, Esc does not. Options:") -> None:
+    def _show(self, options: str, hint: str = "Enter runs it, Esc cancels. Options:") -> None:
         line = self._action.line(self._runner.lines, escaped_text(options.strip()))
         self._question.update(Text.assemble((f"$ {line}\n", "bold"), (hint, "dim")))
 
@@ -97,17 +97,17 @@ class CommandScreen(ModalScreen[list[str] | None]):
 _HELP = (
     ("arrows", "and PgUp, PgDn, Home, End: choose a line; so do j, k, g and G"),
     ("Enter", "open a queue, then an item"),
-    ("Esc", "remove the filter; else go back"),
+    ("Esc", "clear the filter; without one, go back"),
     ("Tab", "in a queue: leases, the soonest to end first; waiting; delayed; buried"),
-    ("/", "show only what has this text in its name, ID, data or reason; * and ? are patterns"),
+    ("/", "show only what has this text in its name, ID, data or reason; * and ? are wildcards"),
     ("s  S", "sort by the next column; reverse the order"),
-    ("space", "freeze, and go on"),
+    ("space", "freeze, or resume"),
     ("r", "rwq release: of a queue, its abandoned items"),
     ("b", "rwq bury: of a queue, its abandoned items"),
     ("K", "rwq kick: of a queue, all buried items"),
     ("e", "rwq edit, of an item"),
     ("d", "rwq doctor, of the queue"),
-    ("Ctrl-Z", "to the background; fg returns"),
+    ("Ctrl-Z", "suspend; fg resumes"),
     ("q", "leave"),
     ("RUNNING", "in processing, and not known to be abandoned"),
     ("NEXT AGE", "how long ago the next item was last used, which is about when it was added"),

@@ -54,7 +54,7 @@ class UndoEntry(NamedTuple):
 
 
 def undo_files(directory: Path, unreadable: Callable[[Path, str], object]) -> Iterator[UndoEntry]:
-    """List the undo files, latest first; what cannot be read is passed on, with the reason."""
+    """List undo files, latest first; `unreadable` gets those that cannot be read, with reasons."""
     # No lock is taken: an undo that runs at the same time must not find its file locked.
     for number, path in numbered(directory).items():
         try:

@@ -1,9 +1,9 @@
-"""Undo files: the items that a command removed or changed, written before that was done.
+"""Undo files: the items that a command removes or changes, written before it does so.
 
 An undo file is an export: items, then results. `rwq undo` is an import of it, which marks restored
-lines on the server. What `edit` and `import` have written is all that an undo of these replaces. In
-the file of `complete`, items that a session held are recorded as waiting at the front, because that
-is how they are restored. Control lines between the items:
+lines on the server. An undo of `edit` or `import` replaces only what these have written. In the
+file of `complete`, items that a session held are recorded as waiting at the front, because that is
+how they are restored. Control lines between the items:
 
 - `"kept": true` cancels the lines of that item above it: it was not removed.
 - `"written": text` follows a line of `edit` or `import`: what replaced it, as in `Journal`.
@@ -12,8 +12,8 @@ is how they are restored. Control lines between the items:
 - `"begun": true`: an undo may have restored any of the lines. It is not part of the file's ID,
   under which the marks on the server are stored.
 - `"restored": true` lists the lines that an incomplete undo has restored.
-- `"tried": ms` ends a file when an undo has ended, by the server's clock; `"redone": ms`, when the
-  undo was undone by `rwq undo --redo`.
+- `"tried": ms` is appended when an undo has ended, at this time of the server's clock;
+  `"redone": ms`, when the undo was undone by `rwq undo --redo`.
 
 Files are numbered, so that no clock decides which is the latest: `7.jsonl`. One that was restored
 completely is `7.jsonl.undone`. What an undo replaces is in `7.jsonl.redo`: the undo file of that
@@ -70,7 +70,7 @@ def append(file: BinaryIO, end: int, lines: bytes) -> int:
         while left:
             written = os.pwrite(descriptor, left, at)
             at, left = at + written, left[written:]
-        # There may have been more of a line that was cut off.
+        # A line that was cut off may have reached further.
         os.ftruncate(descriptor, at)
         os.fsync(descriptor)
     except OSError:
@@ -106,7 +106,7 @@ class UndoFile(Journal, AbstractContextManager["UndoFile"]):
     def __init__(
         self, directory: Path, header: Callable[[], Header], path: Path | None = None
     ) -> None:
-        # A path that was chosen has no number, and replaces a file that is there.
+        # A path that was chosen has no number, and an existing file is replaced.
         self._directory, self._header, self._chosen = directory, header, path
         self._file: BinaryIO | None = None
         self._end = 0
@@ -176,13 +176,13 @@ class UndoFile(Journal, AbstractContextManager["UndoFile"]):
         while self.path is None:
             number = max(numbered(self._directory), default=0) + 1
             path = self._chosen or self._directory / f"{number}{SUFFIX}"
-            # Of two processes one gets the number.
+            # Of two processes, only one gets the number.
             with suppress(FileExistsError):
                 how = os.O_EXCL if self._chosen is None else os.O_TRUNC
                 descriptor = os.open(path, flags | how, 0o600)
                 self.path = path
         file: BinaryIO = os.fdopen(descriptor, "wb", buffering=0)
-        # A reader that has it locks an empty file, and closes it.
+        # A reader that has the lock has locked an empty file, and closes it.
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         self._pending = header

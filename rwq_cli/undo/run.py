@@ -36,14 +36,14 @@ class UndoFileBusy(RwqError, code="undo-file-busy"): ...
 
 
 class UndoReader:
-    """Reads an undo file, forwards and backwards, without holding its items, under its lock."""
+    """Reads an undo file under its lock, forwards and backwards, without keeping its items."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         # Bad lines, each with its number and the reason; and why the file cannot be changed.
         self.rejected: list[tuple[int, str]] = []
         self.unrecorded: str | None = None
-        # True if an undo has begun that did not end; the offset of that line, if it is ours.
+        # True if an undo has begun and not ended; and the offset of its line, if we wrote it.
         self.was_begun = False
         self._begun_at: int | None = None
         self._is_undone = path.name.endswith(UNDONE)
@@ -89,7 +89,7 @@ class UndoReader:
             self._read_line(number, line, in_doubt)
             if line != BEGUN_LINE:
                 digest.update(line)
-        # Under which lines are marked on the server.
+        # The ID under which lines are marked on the server.
         self.file_id = digest.hexdigest().encode()
         # A moved item is in one of the two queues, and data is compared, so nothing is restored
         # twice.
@@ -129,7 +129,7 @@ class UndoReader:
         return self.origin.verb in ("edit", "import")
 
     def parts(self) -> Iterator[tuple[bool, Iterator[Line]]]:
-        """The lines to restore, in that order, and whether they go to the front of main."""
+        """Yield the lines to restore, in order, with True if they go to the front of main."""
         yield True, self._lines(reversed(self._front))
         yield False, self._lines(chain(self._back, self._results))
 
@@ -137,7 +137,7 @@ class UndoReader:
         return self._lines(sorted((*self._front, *self._back)), restored=restored)
 
     def _lines(self, numbers: Iterable[int], *, restored: bool = False) -> Iterator[Line]:
-        """The lines with these numbers that were not restored; with `restored`, those that were."""
+        """Yield these lines if they were not restored; with `restored`, those that were."""
         for number in numbers:
             if self._is_restored(number) is restored:
                 self._file.seek(self._starts[number])
@@ -145,7 +145,7 @@ class UndoReader:
                 assert not isinstance(entry, ControlLine)
                 is_item = isinstance(entry, ItemSnapshot)
                 if not is_item or self._kept.get(entry.item_id, 0) < number:
-                    # Without that line, nothing has replaced it.
+                    # Without a `written` line, nothing has replaced it.
                     written = self._written.get(number, "") if self.changed_data else None
                     yield Line(number, entry, written)
 
@@ -162,7 +162,7 @@ class UndoReader:
         return sum(self._is_restored(number) is restored for number in numbers)
 
     def is_done(self) -> bool:
-        """True if every line could be read, and none is left to restore."""
+        """Return True if every line could be read, and none is left to restore."""
         return not self.rejected and not any(True for _, part in self.parts() for _ in part)
 
     def begin(self) -> None:
@@ -222,8 +222,8 @@ class UndoRun:
         self._journal, self._dry_run = journal, dry_run
         self.results: Counter[Status] = Counter()
         self.restored_before = reader.count(restored=True)
-        # How many items were restored that may not have been removed, or restored before; and
-        # whether an undo has begun, and its marks are gone from the server.
+        # How many items were restored that may not have been removed, or may have been restored
+        # before; and True if an undo has begun whose marks are gone from the server.
         self.in_doubt, self.lost_marks = 0, False
         self.is_complete = not reader.rejected
 

@@ -1,7 +1,7 @@
 """Running the command of each job, in the thread that `WorkQueue.work` calls `run` in.
 
 That thread starts the process, reads what it prints, ends it when its time is over, and says how it
-ended. Any other may end it meanwhile.
+ended. Any other thread may end it meanwhile.
 """
 
 import os
@@ -22,24 +22,24 @@ from rwq_cli.work.notes import Notes
 from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted
 from rwq_cli.work.running import Limits, Outputs, Passage, Run, Stream, read_from
 
-# The exit codes of a command that mean something.
+# The exit codes of a command that have a special meaning.
 PUT_BACK, GIVE_UP, NOT_RUN = 75, 100, (126, 127)
-# How long a slot is empty after its command has put its item back, or could not be started because
-# the machine had no room; and for how long that is tried, while no other command runs.
+# How long a slot stays empty after its command has put its item back, or could not be started
+# because the machine had no room; and how long starting is tried while no other command runs.
 _REST_S, _ROOM_S = 1.0, 5.0
 # A command that has run for less may have been hit by a signal as it started.
 _START_S = 1.0
-# For how long a process may be started, and hold the pipes of others open.
+# How long starting a process may take, while it holds the pipes of others open.
 _LEFT_S = 0.05
-# With more of their output that nobody has read, no command is started.
+# While more of their output than this is unread, no command is started.
 _UNREAD_MAX_BYTES = 1 << 20
 
 
 class Commands:
     """Runs the commands of a worker, each in the thread of its slot; any thread may end them.
 
-    `may_begin` says whether one may begin, `began` is told of it, and `end_with` ends the worker
-    when all have ended.
+    `may_begin` returns whether one may begin, `began` is called when one has, and `end_with` ends
+    the worker when all have ended.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Commands:
         give = self.passage.give
         stdout = None if outputs.stdout is None else partial(give, outputs.stdout)
         self._outputs = Outputs(stdout, partial(give, outputs.stderr))
-        # What may be left open by a process that was being started, until then, and what is.
+        # Streams open after their command, and until when a process being started may be why.
         self._left: deque[tuple[float, Sequence[Stream]]] = deque()
         self._is_ended = self._is_killed = False
         # Since when the machine has had no room for a process.
@@ -92,7 +92,7 @@ class Commands:
             run.kill()
 
     def stop_all(self) -> None:
-        """Send SIGSTOP to all commands, and first let those that are being started have begun."""
+        """Send SIGSTOP to all commands, after waiting for those that are being started."""
         with self.turn:
             give_up_s = time.monotonic() + _START_S
             while None in list(self._runs.values()) and time.monotonic() < give_up_s:
@@ -113,10 +113,10 @@ class Commands:
             run.end()
 
     def reap_orphans(self) -> None:
-        """As process 1: reap what commands have left running and what has ended since."""
+        """As PID 1, reap processes that commands have left running and that have ended since."""
         with suppress(ChildProcessError):
             while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                # One that has been started since then is among them.
+                # Read after `waitid`: a command that was started since then is among them.
                 if any(run is None or run.pid == found.si_pid for run in list(self._runs.values())):
                     return
                 os.waitpid(found.si_pid, os.WNOHANG)
@@ -182,11 +182,11 @@ class Commands:
         while not run.wait(is_held=self.passage.is_stalled):
             if not run.is_ending and run.is_newly_stopped():
                 text = f"its command (process {run.pid}) is stopped"
-                cure = f"kill -CONT {run.pid} lets it go on"
+                cure = f"kill -CONT {run.pid} resumes it"
                 self._notes.line(f"{escaped(run.jobs[0].item_id)}: {text}; {cure}")
 
     def pass_left(self) -> None:
-        """Pass on what is still printed by what commands have left running."""
+        """Pass on what processes that commands have left running still print."""
         try:
             for until_s, left in taken_from(self._left):
                 streams = left if self.passage.is_stalled else read_from(left, 0)
@@ -207,12 +207,12 @@ class Commands:
             self.fail(error)
 
     def fail(self, error: BaseException) -> None:
-        """End the worker with an error that nobody expects; the commands are not left alone."""
+        """End the worker with an unexpected error, and its commands, too."""
         self._end_with(error)
         self.end_all()
 
     def _judge(self, run: Run) -> JobEnd:
-        # What has arrived by now is followed before another item is taken.
+        # Signals that have arrived by now are handled before another item is taken.
         is_working = self._may_begin()
         code, tail = run.code or 0, run.stderr.tail
         said = b": " + tail if tail else b""

@@ -30,7 +30,7 @@ class Input(StrEnum):
 # The input that replaces each placeholder; `{id}` is always replaced.
 _NEEDS = {b"{file}": Input.FILE, b"{data}": Input.ARG}
 _PLACEHOLDER = re.compile(rb"\{(?:id|file|data)\}")
-# By its value, the processes of a command are found, and by its beginning those of a worker.
+# Its value identifies the processes of a command, and its beginning those of a worker.
 _MARK = b"RWQ_WORKER"
 # A worker may run in a command of another one.
 _OWN = frozenset(
@@ -45,9 +45,9 @@ _OWN = frozenset(
 class Invocations:
     """Makes the invocation for an item, or for a batch of them, which are JSON lines on stdin.
 
-    Of the words, the first is taken literally, and `program` is its path; or the data names a task
-    of `task_dir`. `inherited` is the environment of rwq with what names the server; None stands for
-    what must be unset. `holder_prefix` precedes a session's name in the holder of a lease.
+    The first of the `words` is taken literally, and `program` is its path; or the data names a task
+    of `task_dir`. `inherited` is rwq's environment with the variables that name the server; None
+    unsets one. `holder_prefix` precedes a session's name in the holder of a lease.
     """
 
     words: Sequence[bytes]
@@ -62,7 +62,7 @@ class Invocations:
 
     def __post_init__(self) -> None:
         self.input = self.input or Input.STDIN
-        # What an entry of the environment of every command begins with, and of no other process.
+        # An environment entry of every command begins with this, and of no other process.
         self.mark = b"%b=%b." % (_MARK, os.urandom(8).hex().encode())
         self._numbers = count(1)
         made = {**self.inherited, b"RWQ_LEASE_SECONDS": b"%g" % self.lease_s}
@@ -73,7 +73,7 @@ class Invocations:
         )
 
     def of(self, jobs: Sequence[Job], *, dry_run: bool = False) -> Invocation:
-        """The invocation for these items of one queue; in a dry run, without a file of its own."""
+        """Make the invocation for these items of one queue; in a dry run, without its own file."""
         first, variables = jobs[0], self._variables(jobs[0])
         stdin = first.data if self.input is Input.STDIN else None
         if self.task_dir is not None:
@@ -117,7 +117,7 @@ class Invocations:
         return [self.words[0], *(_PLACEHOLDER.sub(value, word) for word in self.words[1:])]
 
     def _variables(self, job: Job) -> list[bytes]:
-        """The environment for an item, or for the batch that it begins, which names no item."""
+        """Return the variables for an item, or for the batch that it begins, which name no item."""
         made = [
             b"%b%d" % (self.mark, next(self._numbers)),
             b"RWQ_QUEUE=" + job.queue,
@@ -179,7 +179,7 @@ def _line(job: Job) -> bytes:
 
 
 def _read_task(directory: bytes, data: bytes) -> list[bytes]:
-    """The path of a program and its arguments: `["NAME", [ARGS...]]` or `{"task": "NAME", ...}`."""
+    """Parse `["NAME", [ARGS...]]` or `{"task": "NAME", ...}` into a program path and arguments."""
     # Other work does not need it.
     from msgspec import Raw, json as raw_json
 

@@ -35,9 +35,9 @@ _LOSSES = {
 class Event(NamedTuple):
     """Something that happened to an item, at this unix time: `STARTED`, or its fate.
 
-    Of an item without attempts left, `attempt` is the last one that was made. A process is known if
-    one was started, and how it ended once it has. `has_backlog` says of a retry that other items
-    are probably taken before it.
+    For an item without attempts left, `attempt` is the last one that was made. The process is known
+    if one was started, and how it ended once it has. `has_backlog` is True for a retry before which
+    other items will probably be taken.
     """
 
     at_s: float
@@ -61,7 +61,7 @@ def start_event(job: Job, run: Run) -> Event:
 
 
 def end_event(ended: Ended, run: Run | None) -> tuple[Event, bool]:
-    """The event of an end that the server has acknowledged, and whether it is a failure."""
+    """Return the event of an end that the server has acknowledged, and whether it is a failure."""
     job, fate, end = ended.job, ended.fate, ended.end
     reason = ended.step.data if end is None else None
     if fate is Fate.LOST:
@@ -87,19 +87,19 @@ def end_event(ended: Ended, run: Run | None) -> tuple[Event, bool]:
 
 
 def _has_backlog(job: Job) -> bool:
-    """Whether items wait that are probably taken before a retry."""
+    """Return True if items wait that will probably be taken before a retry."""
     with suppress(ServerError):
         return int(job.handle.call("LLEN", job.handle.keys.main)) > 0
     return False
 
 
 def _is_own_doing(job: Job) -> bool:
-    """Whether a command that succeeded has ended its lease itself, as by `rwq release`."""
+    """Return True if a command that succeeded has ended its lease itself, as by `rwq release`."""
     if job.loss in (Loss.MOVED, Loss.GONE):
         return True
     if job.loss is not Loss.ENDED:
         return False
-    # Then it waits; a lease that has vanished leaves it in processing.
+    # Then the item waits; a lease that has vanished leaves it in processing.
     with suppress(ServerError):
         return state(job.handle, job.item_id) in (State.WAITING, State.DELAYED, State.GONE)
     return False
@@ -108,7 +108,7 @@ def _is_own_doing(job: Job) -> bool:
 class Progress:
     """The progress of a worker.
 
-    `vanished` are those that were lost, and not by what their own commands did. `left` is how many
+    `vanished` counts items that were lost, and not through their own commands. `left` is how many
     items wait; None if unknown.
     """
 
@@ -131,7 +131,7 @@ class Notes:
         self.progress = Progress()
         # Each, and whether it is written with --quiet, too.
         self._lines: deque[tuple[str, bool]] = deque()
-        # Set if there is something to write, or else to do for the main thread.
+        # Set if the main thread has something to write, or else to do.
         self.news = Flag()
 
     def line(self, line: str, *, is_error: bool = True) -> None:
@@ -144,13 +144,13 @@ class Notes:
             (self._environment.error if is_error else self._environment.note)(f"rwq: {line}")
 
     def tick(self) -> None:
-        """Time has passed."""
+        """Do what is due after `tick_s`."""
 
     def hide(self) -> None:
-        """The terminal is about to belong to somebody else."""
+        """Hide what is shown: the terminal is about to belong to somebody else."""
 
     def failed(self, event: Event) -> None:
-        """An item was retried, given up, put back after its last attempt, or lost."""
+        """Note an item that was retried, given up, put back after its last attempt, or lost."""
         name = escaped(event.item_id)
         if self._names_queues:
             name += f" of {escaped(event.queue)}"
@@ -174,7 +174,7 @@ def commands(number: int) -> str:
 
 
 def status(progress: Progress) -> str:
-    """What supervisors show."""
+    """Return the status that supervisors show."""
     return f"{counted(progress)} · {progress.running:,} running"
 
 
@@ -192,7 +192,7 @@ class JobLog:
 
     def __init__(self, path: str, warn: Callable[[str], object]) -> None:
         self._path, self._warn = path, warn
-        # Whether a line could not be written, or not in full.
+        # True if a line could not be written, or not in full.
         self.is_incomplete = False
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)

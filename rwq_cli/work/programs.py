@@ -16,7 +16,7 @@ from rwq_cli.environment import os_reason
 
 # Python ignores them; a command must not.
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
-# The descriptors of a command while it runs; beside them the server, the terminal and the like.
+# Descriptors for each running command; and for the server, the terminal and the like.
 _FILES_EACH, _FILES_BESIDE = 6, 64
 # No process can be started now, whatever its command is.
 _EXHAUSTED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
@@ -35,10 +35,10 @@ class BadArguments(Exception):
 
 
 class Invocation(NamedTuple):
-    """What to run: the path of the program, its words with its own name, and what it reads.
+    """What to run: the path of the program, its arguments from its name on, and what it reads.
 
     The first of the `variables`, each `NAME=VALUE`, is its mark, which no other command has; those
-    that are `inherited` are the same for all. `file` is to be removed when it has ended.
+    `inherited` are the same for all. `file` is to be removed when the command has ended.
     """
 
     program: bytes
@@ -50,7 +50,7 @@ class Invocation(NamedTuple):
 
 
 def find_program(word: bytes, path: str) -> bytes:
-    """The path of a program, given its name or a path, and the directories of PATH."""
+    """Find the path of a program, given its name or a path, and the directories of PATH."""
     name = os.fsdecode(word)
     if found := shutil.which(name, path=path):
         return os.fsencode(found)
@@ -100,7 +100,7 @@ def start(invocation: Invocation) -> tuple[int, list[int], list[int]]:
 
 
 def _stdin(data: bytes | None) -> int:
-    """A file in memory that holds the data: nobody has to feed it to the command."""
+    """Open a file in memory that holds the data: nothing has to feed it to the command."""
     if not data:
         return os.open(os.devnull, os.O_RDONLY)
     if hasattr(os, "memfd_create"):
@@ -108,7 +108,7 @@ def _stdin(data: bytes | None) -> int:
     else:
         with TemporaryFile() as file:
             fd = os.dup(file.fileno())
-    # Where it is read from stays at the beginning.
+    # pwrite: the offset from which the command reads stays at the beginning.
     at = 0
     while at < len(data):
         at += os.pwrite(fd, data[at:], at)
@@ -117,10 +117,10 @@ def _stdin(data: bytes | None) -> int:
 
 @cache
 def _spawner() -> Callable[[Invocation, Sequence[int]], int]:
-    """What starts a program, with its first descriptors, and returns the ID of its process.
+    """Return a function that starts a program with its first descriptors, and returns its PID.
 
-    subprocess would take twice as long. os.posix_spawn holds Python's lock until the program has
-    been loaded, so that other threads wait for that long: on Linux, the C library is called itself.
+    subprocess would take twice as long. os.posix_spawn holds the GIL until the program has been
+    loaded, so that other threads wait for that long: on Linux, the C library is called directly.
     """
     try:
         import ctypes
@@ -128,7 +128,7 @@ def _spawner() -> Callable[[Invocation, Sequence[int]], int]:
         return _spawn
     if sys.platform != "linux":
         return _spawn
-    # Calls of the latter are so short that giving the lock away would take longer.
+    # Calls through `quick` keep the GIL: they are so short that releasing it would take longer.
     libc, quick = ctypes.CDLL(None), ctypes.PyDLL(None)
     # Larger than those of any C library.
     attributes, mask, defaults = (ctypes.create_string_buffer(512) for _ in range(3))
@@ -136,7 +136,7 @@ def _spawner() -> Callable[[Invocation, Sequence[int]], int]:
     libc.sigemptyset(mask)
     libc.posix_spawnattr_setsigmask(attributes, mask)
     libc.sigemptyset(defaults)
-    # For each of the others, the new process would ask what it does.
+    # For each signal not in the set, the new process would look up its disposition.
     for number in signal.valid_signals():
         if number in _DEFAULT_SIGNALS or signal.getsignal(number) is not signal.SIG_IGN:
             libc.sigaddset(defaults, int(number))
@@ -149,7 +149,7 @@ def _spawner() -> Callable[[Invocation, Sequence[int]], int]:
             raise ValueError("embedded null byte")
         return (ctypes.c_char_p * (len(given) + 1 + more))(*given)
 
-    # Of that many, making the array anew each time would take as long as all else here.
+    # Cached: an array of that many would take as long to make each time as all else here.
     same = cache(words)
     size = ctypes.sizeof(ctypes.c_char_p)
 
@@ -193,7 +193,7 @@ def _failure(name: str, error: OSError | ValueError) -> Exception:
     if error.errno in _EXHAUSTED:
         reason = f"cannot start another process: {os_reason(error)}"
         return Exhausted(reason, "run fewer at once: -j")
-    # A file that is there, and is not found, is a script whose interpreter is not.
+    # A file that exists and yet is not found is a script whose interpreter does not exist.
     is_script = error.errno == errno.ENOEXEC or (
         error.errno == errno.ENOENT and os.path.exists(name)
     )

@@ -1,4 +1,4 @@
-"""One run of a command: its process, its output, its times and its end, if rwq is killed, too."""
+"""One run of a command: its process, its output, its times and its end, even if rwq is killed."""
 
 import os
 import signal
@@ -16,20 +16,20 @@ from rwq_cli.core.work.job import Job
 from rwq_cli.processes import DeathWatch, processes_of
 from rwq_cli.work.programs import Invocation, start
 
-# What a result holds at most.
+# The maximum size of a result.
 RESULT_BYTES_MAX = 1 << 20
-# How much of the end of stderr is kept: with how the command failed, it is the reason.
+# How much of the end of stderr is kept: together with how the command failed, it is the reason.
 _TAIL_BYTES = REASON_BYTES_MAX - 64
 _READ_BYTES = 1 << 16
-# How often an output is read when its command has ended: a pipe holds no more.
+# How many times an output is read after its command has ended: a pipe holds no more.
 _DRAIN_READS = 16
-# For so long, a process that another thread starts may hold the pipes of this one open.
+# How long a process that another thread starts may hold the pipes of this one open.
 _DRAIN_S = 0.002
 
-# How often it is seen whether a command is stopped or is to be killed; and of one that is being
-# ended, whether its processes are gone, and of one that is not read, whether it can be.
+# How often to check whether a command is stopped or is to be killed; and whether the processes of
+# one that is being ended are gone, or one that is not read can be read again.
 _LOOK_S, _SOON_S = 0.25, 0.05
-# How long a write may take before its reader is taken for one that stalls.
+# How long a write may take before its reader counts as stalled.
 _STALL_S = 0.1
 
 Sink = Callable[[bytes], object]
@@ -43,7 +43,7 @@ class Outputs(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How long commands run, after SIGTERM, and after the worker was stopped; None for no limit."""
+    """Time limits of commands: in all, after SIGTERM, after the worker is stopped, or None."""
 
     max_time_s: float | None
     kill_after_s: float
@@ -53,8 +53,8 @@ class Limits(NamedTuple):
 class Stream:
     """An output of a command, read as it comes.
 
-    To a sink it is passed on in whole lines, so that the output of commands that run at once is not
-    mixed, and its end is `kept`; without one, its beginning, and `is_cut` if there was more.
+    It is passed on to a sink in whole lines, so that the output of commands that run at once is not
+    mixed, and its end is `kept`; without one, its beginning is, and `is_cut` if there was more.
     """
 
     def __init__(self, fd: int, sink: Sink | None) -> None:
@@ -64,7 +64,7 @@ class Stream:
         self.is_cut = self.has_ended = False
 
     def read(self, events: int = POLLIN) -> None:
-        """Read what there is: nothing, if its end is all that there is."""
+        """Read what is available, which may be only the end."""
         data = os.read(self.fd, _READ_BYTES) if events & ~POLLHUP else b""
         if not data:
             self.has_ended = True
@@ -98,7 +98,7 @@ class Stream:
 
 
 def read_from(streams: Sequence[Stream], wait_ms: float | None = None) -> Sequence[Stream]:
-    """Read what there is, or wait for some; returns the streams that have not ended."""
+    """Read what is available, or wait for some; returns the streams that have not ended."""
     by_fd, poller = {stream.fd: stream for stream in streams}, poll()
     for fd in by_fd:
         poller.register(fd, POLLIN)
@@ -108,26 +108,26 @@ def read_from(streams: Sequence[Stream], wait_ms: float | None = None) -> Sequen
 
 
 class Passage:
-    """Writes in a thread of its own, so that a reader who stalls holds up nothing else.
+    """Writes in a thread of its own, so that a stalled reader holds up nothing else.
 
-    One writes all, in order: stdout and stderr may be the same pipe, and lines are not to be mixed.
+    It writes all, in order: stdout and stderr may be the same pipe, and lines must not be mixed.
     """
 
     def __init__(self) -> None:
         self._turn = Condition()
         self._pending: deque[tuple[Sink, bytes]] = deque()
-        # How many bytes are not written.
+        # How many bytes are not yet written.
         self.unwritten = 0
-        # Whether what is given is kept for now; nothing more is to be read meanwhile.
+        # True while what is given is only queued; nothing more should be read meanwhile.
         self.is_stalled = False
 
     def wait_for_reader(self) -> None:
-        """Wait until what was given has been written, unless no reader stalls."""
+        """If a reader stalls, wait until what was given has been written."""
         with self._turn:
             self._turn.wait_for(lambda: not self.is_stalled)
 
     def give(self, write: Sink, data: bytes) -> None:
-        """It is written when this returns, unless the reader stalls."""
+        """Have data written; it is written when this returns, unless the reader stalls."""
         with self._turn:
             self._pending.append((write, data))
             self.unwritten += len(data)
@@ -159,14 +159,14 @@ class Run:
         self, jobs: Sequence[Job], invocation: Invocation, outputs: Outputs, limits: Limits
     ) -> None:
         self.jobs, self._file = jobs, invocation.file
-        # Its processes are known by this, for no other command has the same.
+        # This identifies its processes: no other command has the same.
         self._mark = invocation.variables[0]
         self._began_s = time.monotonic()
-        # While the ends that it writes to are open here, too, its streams do not end: that it has
-        # ended is seen once, and not bit by bit.
+        # While the write ends of its pipes are open here, too, its streams do not end: its end is
+        # seen once, not stream by stream.
         self.pid, readers, self._writers = start(invocation)
         self.stdout, self.stderr = map(Stream, readers, outputs)
-        # Those that are read; but not now what is passed on, if nobody reads that.
+        # The streams that are polled; those that are passed on are not while the reader stalls.
         self._streams = {self.stdout.fd: self.stdout, self.stderr.fd: self.stderr}
         self._poller, self._is_held = poll(), False
         for fd in readers:
@@ -176,11 +176,11 @@ class Run:
         self.due_s = self._began_s + (limits.max_time_s or inf)
         # How much of that was left when it was stopped with the worker.
         self.left_s = inf
-        # Whether the worker ends it, and because its time was over.
+        # True if the worker is ending it, and if that is because its time was over.
         self.is_ending = self.has_timed_out = False
         self.code: int | None = None
         self._is_killed = self._is_stopped = self._has_exited = False
-        # Its ID is its own until it is reaped.
+        # Its PID is its own only until it is reaped.
         self._lock = Lock()
         self._pidfd: int | None = None
         if hasattr(os, "pidfd_open"):
@@ -190,8 +190,8 @@ class Run:
                 self._poller.register(self._pidfd, POLLIN)
 
     def wait(self, *, is_held: bool) -> bool:
-        """Read what it prints, for a moment; returns whether it has ended, and if it was ended, all
-        that it has started. Only its result is read while what is passed on `is_held`."""
+        """Read what it prints, for a moment; returns whether it has ended and, when being ended,
+        all that it has started. Only its result is read while what is passed on `is_held`."""
         if is_held is not self._is_held:
             self._hold(is_held)
         is_soon = self.is_ending or self._is_held or self._pidfd is None
@@ -209,7 +209,7 @@ class Run:
         return self._has_exited and (self._is_killed or not processes_of(self.pid, self._mark))
 
     def _read(self, wait_s: float) -> bool:
-        """Read what there is; returns whether there was anything."""
+        """Read what is available; returns whether there was anything."""
         found = self._poller.poll(wait_s * 1000)
         for fd, events in found:
             stream = self._streams.get(fd)
@@ -226,22 +226,22 @@ class Run:
         self._is_held = is_held
         for fd, stream in self._streams.items():
             if stream.is_passed_on:
-                # Without an event, only an end of the pipe is seen, for which it is open too long.
+                # With no event, only the end of the pipe is reported, and it is still open here.
                 self._poller.register(fd, 0 if is_held else POLLIN)
 
     def is_newly_stopped(self) -> bool:
-        """Whether it is stopped, as by SIGSTOP; once."""
+        """Return True, once, if it is stopped, as by SIGSTOP."""
         flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
         if self._is_stopped or not hasattr(os, "waitid"):
             return False
-        # What has ended since the last look is no child that could be stopped.
+        # A process that has ended since the last look is not a child that could be stopped.
         with suppress(ChildProcessError):
             self._is_stopped = os.waitid(os.P_PID, self.pid, flags) is not None
         return self._is_stopped
 
     def reap(self, *, waits: bool) -> Sequence[Stream]:
-        """Read what is left; returns what the processes that it has left may go on writing to. If
-        it `waits` for a moment, hardly anything else holds that open."""
+        """Read what is left; returns the streams that processes it has left may go on writing to.
+        If it `waits` for a moment, hardly anything else holds these open."""
         self._wait_for(0)
         self.run_s = time.monotonic() - self._began_s
         for fd in self._writers if self._pidfd is None else (*self._writers, self._pidfd):
@@ -260,7 +260,7 @@ class Run:
         return list(self._streams.values())
 
     def _wait_for(self, flags: int) -> bool:
-        """Wait for its process; returns whether it has ended, and `code` is known."""
+        """Wait for its process; returns whether it has ended, so that `code` is known."""
         with self._lock:
             if self.code is None:
                 pid, status = os.waitpid(self.pid, flags)
@@ -268,14 +268,14 @@ class Run:
         return self.code is not None
 
     def end(self) -> bool:
-        """Send SIGTERM to all that it has started, and SIGKILL later; False if it was ended."""
+        """Send SIGTERM to all that it has started, SIGKILL later; False if it was ended before."""
         with self._lock:
             if self.is_ending or self.code is not None:
                 return False
             self.due_s = time.monotonic() + self._kill_after_s
             self.is_ending = True
         self.send(signal.SIGTERM)
-        # What is stopped cannot end.
+        # A stopped process cannot end.
         self.send(signal.SIGCONT)
         return True
 
@@ -297,7 +297,7 @@ class Run:
                         kill(pid, number)
 
 
-# $1 begins the entry of the environment by which commands are found, $2 how long they get, seconds.
+# $1: how the environment entry by which commands are found begins; $2: how long they get, seconds.
 # Neither the shell nor grep has that entry.
 _SCRIPT = r"""
 trap '' HUP INT QUIT TERM TSTP
@@ -325,7 +325,7 @@ def watch_leftovers(mark: bytes, kill_after_s: float) -> DeathWatch:
 
     They and what they have started are found by the mark in their environment, so that starting one
     costs nothing more; without /proc, they are not. When the watch is closed, what commands have
-    left running goes on.
+    left running keeps running.
     """
     words = (b"rwq-leftovers", mark, b"%g" % kill_after_s)
     return DeathWatch((b"/bin/sh", b"-c", _SCRIPT.encode(), *words))

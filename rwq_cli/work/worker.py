@@ -1,7 +1,7 @@
-"""A worker that runs commands: the loop in its threads, signals in one, and what the main one does.
+"""A worker that runs commands: the threads of the loop, the one of signals, and the main thread.
 
-The main thread alone writes what has happened. So nobody who reads slowly, and no terminal that is
-stopped, holds up the loop or a signal.
+Only the main thread writes what has happened, so that neither a slow reader nor a stopped terminal
+holds up the loop or a signal.
 """
 
 import os
@@ -38,11 +38,11 @@ from rwq_cli.work.running import Limits, Outputs, Run, watch_leftovers
 
 # How often the main thread looks for news, and how often it shows that it is not stuck.
 _LOOK_S, _BEAT_S = 0.1, 5.0
-# With more events that nobody has read, nothing is taken.
+# While more events than this are unread, nothing is taken.
 _UNREAD_MAX = 1000
-# How long a killed worker waits for the server, and one that is stopped for the reply to its last
-# call: if it holds nothing, and if ends of items are not acknowledged, but less than the 10 s after
-# which containers are killed.
+# How long a killed worker waits for the server; and how long a stopped one waits for the reply to
+# its last call, if it holds nothing, and if ends of items are not acknowledged: less than the 10 s
+# after which containers are killed.
 _LAST_CALL_S, _LAST_REPLY_S, _LAST_ENDS_S = 3.0, 0.5, 8.0
 
 _REQUESTS = (
@@ -84,9 +84,9 @@ class Worker:
         self._mark, self._yields_starts = invocations.mark, yields_starts
         self._summary: WorkSummary | None = None
         self._stop, self._stage = StopToken(), _Stage.WORKING
-        # Follows the signals that have come.
+        # Handles the signals that have arrived.
         self._look: Callable[[], object] = lambda: None
-        # That nobody has read.
+        # Events that nobody has read.
         self._events: deque[Event] = deque()
         self._commands = Commands(
             *(invocations, outputs, limits, notes),
@@ -96,15 +96,15 @@ class Worker:
         self._run_of: dict[Job, Run] = {}
         self._ended = Flag()
         self._failure: BaseException | None = None
-        # By Ctrl-Z it is suspended, until SIGCONT.
+        # Ctrl-Z suspends it, until SIGCONT.
         self._is_suspended = self._is_continued = self._has_left = False
-        # When it had nothing left to do but to wait for the server, None before; and for what.
+        # Since when it has only been waiting for the server, None before; and for what.
         self._idle_s: float | None = None
         self._awaited: list[Job] = []
 
     @property
     def has_failed(self) -> bool:
-        """Whether items were given up or lost, or failures ended the worker."""
+        """True if items were given up or lost, or failures ended the worker."""
         why = None if self._summary is None else self._summary.why
         progress = self._notes.progress
         return why is EndReason.MAX_FAILURES or progress.gave_up > 0 or progress.vanished > 0
@@ -112,7 +112,7 @@ class Worker:
     # The main thread.
 
     def events(self) -> Iterator[Sequence[Event]]:
-        """Work; yields what happened. KeyboardInterrupt means that signals ended the commands."""
+        """Work, and yield what happens; raises KeyboardInterrupt if signals ended the commands."""
         watch = watch_leftovers(self._mark, self._limits.kill_after_s)
         try:
             handle = partial(self._guard, self._handle)
@@ -163,7 +163,7 @@ class Worker:
             notes.news.wait(_LOOK_S)
 
     def _waits_in_vain(self) -> bool:
-        """Whether it was told to stop, and a server that hangs alone keeps it, for too long."""
+        """Return True if, told to stop, it has waited too long for nothing but a hanging server."""
         if self._stage < _Stage.STOPPING or self._commands.running:
             self._idle_s = None
             return False
@@ -188,7 +188,7 @@ class Worker:
         return thread
 
     def _guard(self, what: Callable[..., object], *args: object) -> None:
-        """An error that nobody expects in a thread ends the worker, and all commands with it."""
+        """Do this in a thread; an unexpected error ends the worker, and all commands with it."""
         try:
             what(*args)
         except BaseException as error:
@@ -210,7 +210,7 @@ class Worker:
             self._exit_soon()
 
     def _exit_soon(self) -> None:
-        """Wait for the server, or for the reader of stdout, only for so long."""
+        """Limit how long the server, or the reader of stdout, is waited for."""
         self._after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
 
     def _repeat(self, every_s: float, chore: Callable[[], object]) -> None:
@@ -247,7 +247,7 @@ class Worker:
         if stage <= self._stage:
             return
         self._stage = stage
-        # One that is being started may have sent the signal.
+        # This includes those being started: one of them may have sent the signal.
         running = self._commands.running
         if stage is _Stage.STOPPING:
             self._notes.progress.is_stopping = True
@@ -262,7 +262,7 @@ class Worker:
         elif stage is _Stage.ENDING:
             self._commands.end_all()
             if self._has_left:
-                # Only a reader that stalls keeps it.
+                # Only a stalled reader keeps it from ending.
                 self._exit_soon()
             text = f"sent SIGTERM to {commands(running)}; Ctrl-C sends SIGKILL"
         else:
@@ -279,9 +279,9 @@ class Worker:
             self._stop.pause(is_paused=is_paused)
 
     def _suspend(self) -> None:
-        """Ctrl-Z: stop the commands, and then this process, until SIGCONT."""
+        """Stop the commands on Ctrl-Z, and then this process, until SIGCONT."""
         if os.getpid() == 1 or self._is_suspended:
-            # The former cannot be stopped from here.
+            # PID 1 cannot be stopped from here.
             return
         self._notes.hide()
         self._is_suspended = True
@@ -300,10 +300,10 @@ class Worker:
         for run in self._commands.runs:
             run.send(signal.SIGCONT)
 
-    # What the loop and the commands tell, in their threads.
+    # Called by the loop and the commands, in their threads.
 
     def _may_begin(self) -> bool:
-        """Whether a command may begin: a signal that has arrived before it is followed first."""
+        """Return True if a command may begin; signals that have arrived are handled first."""
         self._look()
         return self._stage is _Stage.WORKING and not self._is_suspended
 
@@ -347,11 +347,11 @@ class Worker:
 def _handled_signals(
     handle: Callable[[int], object], turn: RLock
 ) -> Iterator[Callable[[], object]]:
-    """Have signals handled in the block, by a thread; those that are ignored stay so (nohup).
+    """Have a thread handle signals in the block; those that are ignored stay so (nohup).
 
-    One that arrives twice at once is two, whatever the others do. They are handled in their order,
-    in `turn`; handling one may end in another look. The block gets a function that handles what has
-    arrived by now, for other threads.
+    One that arrives twice at once counts twice, whatever the others do. They are handled in order,
+    under `turn`; handling one may lead to another look. The block gets a function with which other
+    threads handle what has arrived by now.
     """
     before = {number: signal.getsignal(number) for number in _REQUESTS}
     handled = [number for number, old in before.items() if old is not signal.SIG_IGN]
@@ -360,7 +360,7 @@ def _handled_signals(
         os.set_blocking(fd, False)
 
     def look() -> bool:
-        """Handle what there is; returns whether there may be more."""
+        """Handle what has arrived; returns whether there may be more."""
         with turn, suppress(BlockingIOError):
             while number := os.read(reader, 1):
                 handle(number[0])

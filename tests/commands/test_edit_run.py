@@ -49,10 +49,10 @@ def test_place_lease_and_state_stay_and_one_undo_is_for_all(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("--run", "grep nothing"), "the command ended with code 1: it said nothing"),
+        (("--run", "grep nothing"), "the command ended with code 1: nothing on stderr"),
         (("--run", "echo why >&2; exit 3"), "the command ended with code 3: why"),
         (("--lines", "--run", "head -1"), "the command wrote 1 lines for 3 items"),
-        (("--lines", "--run", "kill -9 $$"), "the command ended with signal 9: it said nothing"),
+        (("--lines", "--run", "kill -9 $$"), "the command ended with signal 9: nothing on stderr"),
     ],
 )
 def test_a_command_that_fails_leaves_the_data(
