@@ -52,7 +52,7 @@ BAD = [
     (b'{"id": "x", "data_b64": "?"}', "data_b64: invalid base64 encoded string"),
     (b'{"id": "x", "data": ""}', "it has no place, such as main"),
     (b'{"id": "x", "data": "", "place": "moon"}', "place: invalid enum value 'moon'"),
-    (b'{"id": "x", "data": "", "place": "delayed"}', "its place is delayed, but it has no such"),
+    (b'{"id": "x", "data": "", "place": "delayed"}', "its place is delayed, but the time"),
     (b'{"id": "x", "data": "", "place": "main", "due_ms": 1}', "its place is main, but it has a"),
     (b'{"id": "x", "data": "", "lease": "me"}', "lease: expected `object | null`, got `str`"),
     (b'{"id": "x", "data": "", "due_ms": 1e30}', "due_ms: expected `float` <= 9007199254740992"),
