@@ -137,7 +137,7 @@ def failing(owner, name):
         (("work", "--clean", "1s", "--", "true"), "rwq_cli.core.queue.WorkQueue.light_clean"),
         (("work", "--", "true"), "rwq_cli.core.work.idle.WorkWaiter.ready_queues"),
         (
-            ("work", "--for", "1s", "--", "sleep", "5"),
+            ("work", "--for", "6s", "--", "sleep", "60"),
             "rwq_cli.core.work.session.WorkSession.renew",
         ),
         (
