@@ -102,6 +102,7 @@ def test_after_a_wait_was_lost_no_earlier_link_is_used(sentinels: PrivateSentine
     assert found[0].item_id == b"1"
 
 
+@pytest.mark.ci
 def test_a_long_wait_is_reported_and_times_out(
     srwq: Rwq, fresh_sentinels: PrivateSentinels
 ) -> None:

@@ -78,6 +78,7 @@ def assert_refused(result: Result, reason: str, hint: str) -> None:
     assert not re.search("pw|sesame", result.notes)
 
 
+@pytest.mark.ci
 def test_sentinel_and_its_primary(bare_rwq: Rwq, tmp_path: Path) -> None:
     """Sentinels and servers speak no TLS to one another here: the servers' fronts pass on both."""
     own = ("user watcher on >sesame ~* &* +@all",)

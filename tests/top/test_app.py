@@ -311,6 +311,7 @@ async def test_a_command_for_a_queue_is_shown_before_it_runs(live: Live) -> None
         assert live.ran.pop() == f"{line} -n 1 -q jobs".replace("'", "")
 
 
+@pytest.mark.ci
 @pytest.mark.needs("no-touch")
 @plays(size=(200, 30))
 async def test_a_command_for_an_item_has_the_options_that_it_needs(live: Live) -> None:

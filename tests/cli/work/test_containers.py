@@ -130,6 +130,7 @@ def test_lines_stay_whole_whatever_runs_at_once(rwq: Rwq, foreign: Foreign) -> N
     assert sorted(lines) == sorted(wanted)
 
 
+@pytest.mark.ci
 def test_a_reader_that_stalls_keeps_nobody_alive(
     rwq: Rwq, foreign: Foreign, raw: redis.Redis
 ) -> None:

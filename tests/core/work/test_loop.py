@@ -424,6 +424,7 @@ def test_a_server_that_comes_back_in_time_loses_no_job(
     assert any(isinstance(event, Outage) for event in events)
 
 
+@pytest.mark.ci
 def test_an_outage_that_only_renewals_see_ends_for_the_listener_as_well(
     start_server: StartServer,
 ) -> None:
