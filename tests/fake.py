@@ -35,7 +35,7 @@ def why_not(nodeid: str) -> str | None:
 def new_server() -> fakeredis.FakeServer:
     """A server of fakeredis, with the `redis.sha1hex` that it lacks."""
     # Its sockets have no timeouts.
-    FakeSocket.settimeout = lambda *_: None
+    FakeSocket.gettimeout = FakeSocket.settimeout = lambda *_: None
     server = fakeredis.FakeServer(version=(7, 4))
     client_of(server).eval(_MEND_PCALL, 0)
     # Its interpreter, of which nothing public knows.
