@@ -166,6 +166,7 @@ def test_a_stopped_export_is_whole(rwq: Rwq, foreign: Foreign) -> None:
     assert lines == 5001
 
 
+@pytest.mark.ci
 def test_an_undo_file_without_room_says_what_was_removed(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%05d" % number for number in range(40_000)))
     # In units of 1,024 bytes: for some of the batches, and not for all.

@@ -192,6 +192,7 @@ def test_a_line_may_have_its_delay_and_else_takes_that_of_the_option(
     assert (due, waiting_ids(raw)) == ({}, [b"2", b"3"])
 
 
+@pytest.mark.ci
 def test_memory_does_not_grow_with_the_input(rwq: Rwq, raw: redis.Redis) -> None:
     """Ten times the lines take no more memory; a --dry-run would keep the IDs, so it is real."""
 

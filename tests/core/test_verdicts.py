@@ -58,7 +58,10 @@ def _run(
     return said, traces(raw, keys, IDS)
 
 
-@pytest.mark.parametrize("verbs", [LOOKS, VERBS], ids=["looks", "verbs"])
+@pytest.mark.parametrize(
+    "verbs",
+    [pytest.param(LOOKS, id="looks"), pytest.param(VERBS, id="verbs", marks=pytest.mark.ci)],
+)
 def test_a_verdict_does_not_depend_on_others(
     queue: WorkQueue, raw: redis.Redis, verbs: dict[str, Verb]
 ) -> None:

@@ -82,6 +82,7 @@ class TestWidth:
         header = plain(rwq.on_screen("leases", columns=160)[1])[0]
         assert header.split() == ["ID", "STATE", "SIZE"]
 
+    @pytest.mark.ci
     def test_a_long_table_has_one_header(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.flushall()
         foreign.waiting(*(b"%d" % number for number in range(10_500)))

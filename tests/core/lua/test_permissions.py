@@ -83,7 +83,8 @@ def queue_of(connection: Connection) -> WorkQueue:
     return WorkQueue(connection, QUEUE, holder=HOLDER, clock=FakeClock())
 
 
-@pytest.mark.parametrize("few", [pytest.param(True, marks=pytest.mark.ci), False])
+@pytest.mark.ci
+@pytest.mark.parametrize("few", [True, False])
 def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     connection: Connection, raw: redis.Redis, as_user: AsUser, few: bool
 ) -> None:

@@ -456,6 +456,7 @@ def test_a_server_that_was_never_there_ends_the_worker(tmp_path: Any) -> None:
         WorkQueue(connection, QUEUE).work(ignore, reconnect_s=0)
 
 
+@pytest.mark.ci
 def test_memory_does_not_grow_with_the_number_of_items(queue: WorkQueue, raw: redis.Redis) -> None:
     items = usual(2_000, long=100_000)
     foreign = Foreign(raw)
