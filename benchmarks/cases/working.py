@@ -42,15 +42,16 @@ def _commands(turn: Turn) -> Iterator[Sample]:
     The whole run, start-up included; and from the first item to the last, by the job log.
     """
     log = turn.folder / "jobs.tsv"
-    for items, command, limit, logged in (
-        (1_000, ("true",), 1 / 0.6, False),
-        (10_000, ("true",), 1 / 0.75, False),
-        (10_000, ("true",), 1 / 0.75, True),
-        (1_000, ("sleep", "0.01"), 1 / 0.95, True),
+    for items, each, command, limit, logged in (
+        (1_000, "-n1", ("true",), 1 / 0.6, False),
+        (10_000, "-n1", ("true",), 1 / 0.75, False),
+        (10_000, "-n1", ("true",), 1 / 0.75, True),
+        # sleep would add a line that is its argument to its time.
+        (1_000, "-I{}", ("sleep", "0.01"), 1 / 0.95, True),
     ):
         count = turn.size(items)
         lines = write_lines(turn.folder / "lines", (b"%d" % number for number in range(count)))
-        xargs_s = timed(["xargs", "-P2", "-I{}", *command], stdin=lines).seconds
+        xargs_s = timed(["xargs", "-P2", each, *command], stdin=lines).seconds
         turn.fill(waiting=count)
         log.unlink(missing_ok=True)
         options = ("--joblog", str(log)) if logged else ()
@@ -63,7 +64,7 @@ def _commands(turn: Turn) -> Iterator[Sample]:
             _logged_s(log) * count / max(1, count - 1) if logged else run.seconds,
             microseconds_each(count),
             limit,
-            f"xargs -P2 {name}",
+            f"xargs -P2 {each} {name}",
             xargs_s,
             None if logged else run,
         )

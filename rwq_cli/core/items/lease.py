@@ -21,8 +21,8 @@ from rwq_cli.core.server.commands import REFUSED, Command
 from rwq_cli.core.state.probe import Skipped, parse_lease, parse_returns
 
 LEASE_ITEMS = BATCH_WRITES
-# Entries that a call examines in addition to the wanted items, in case some are ghosts.
-_SPARE_ENTRIES = 4
+# Entries that a call examines in addition to the wanted items, in case one is a ghost.
+_SPARE_ENTRIES = 1
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.
 _WAIT_SLICE_S = 1.0
 

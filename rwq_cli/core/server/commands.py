@@ -1,6 +1,7 @@
 """Commands as values. Without redis, so that a command's help does not load it."""
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -48,12 +49,17 @@ class Transaction(tuple[Command, ...]):
     """Commands that run in MULTI and EXEC."""
 
 
+@cache
+def _may_write(operation: str) -> bool:
+    # One that may write has its writes in its header.
+    needed = header_of(f"ops/{operation}").writes.get("", {})
+    return not _READS.issuperset(chain(*needed.values()))
+
+
 def writes(request: Command) -> bool:
     """Whether a request may change something."""
     if isinstance(request, ScriptCommand):
-        # An operation that may write has its writes in its header.
-        needed = header_of(f"ops/{request.script.name}").writes.get("", {})
-        return not (request.reads_only or _READS.issuperset(chain(*needed.values())))
+        return not request.reads_only and _may_write(request.script.name)
     if isinstance(request, Transaction):
         return any(map(writes, request))
     return request[0] not in _READS

@@ -75,10 +75,11 @@ class _InTime:
     def can_read(self, timeout: float = 0) -> bool:
         """Whether the pool must replace the connection before it lends it."""
         raw: Any = self
-        raw._sock.settimeout(limited(limits.connect_s))
-        # Any reply will do: a user may not be allowed to send PING.
-        with suppress(rx.ResponseError):
-            raw.check_health()
+        if monotonic() > raw.next_health_check:
+            raw._sock.settimeout(limited(limits.connect_s))
+            # Any reply will do: a user may not be allowed to send PING.
+            with suppress(rx.ResponseError):
+                raw.check_health()
         try:
             if not super().can_read(timeout=timeout):  # type: ignore[misc]
                 return False
