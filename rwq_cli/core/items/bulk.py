@@ -8,7 +8,6 @@ written to a journal before.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import (
@@ -37,7 +36,7 @@ from rwq_cli.core.state.probe import End, ItemSnapshot, Skipped, read_snapshots
 # them: a script that is told the places is faster.
 SCANNED_MAX = 100_000
 # Passing over so many entries takes a script as long as anything else that it does for an ID.
-_SEEK_ENTRIES = 62_500
+_ID_ENTRIES = 250_000
 _SETTING_LEASES = ("move", "push_scheduled", "put")
 # How often the lists are read for IDs that move, before each of them is looked up by name.
 _ROUNDS = 4
@@ -165,33 +164,35 @@ class Seen(NamedTuple):
         those in processing, longest leased first.
         """
         main, processing = self.places
-        lists = tuple(zip((0, 1), self.lengths, self.places, strict=True))
+        lists = [each for each in zip((0, 1), self.lengths, self.places, strict=True) if each[2]]
 
-        def turn(item_id: bytes) -> tuple[int, int]:
+        def turn(item_id: bytes) -> int:
             if item_id in main:
-                return 0, main[item_id][0]
-            return (1, processing[item_id][0]) if item_id in processing else (2, 0)
+                return main[item_id][0]
+            return LONGEST_LIST + processing.get(item_id, (LONGEST_LIST,))[0]
 
-        def located() -> Iterator[tuple[bytes, str, int]]:
-            last = 0
-            for item_id in ids if in_order else sorted(ids, key=turn):
-                words, effort = list[str](), 1
-                for number, length, found in lists:
-                    for place in found.get(item_id, ()):
-                        from_left = length - 1 - place
-                        # Counted from the right end, places would change with every call that
-                        # removes entries.
-                        words.append(str(4 * from_left + number if from_left > 0 else number))
-                        effort += (place if place < from_left else from_left) // _SEEK_ENTRIES
-                        # Those that are near each other are read together.
-                        effort += not -8 <= place - last <= 8
-                        last = place
-                yield item_id, words[0] if len(words) == 1 else f"[{','.join(words)}]", effort
-
-        limits = {"items_max": BATCH_PLACES, "size_max": BATCH_PLACES}
-        for batch in in_batches(located(), **limits, size_of=itemgetter(2)):
-            item_ids, places, _ = zip(*batch, strict=True)
-            yield Located(item_ids, "places", places, self.since_ms)
+        located, places, effort, last = list[bytes](), list[str](), 0, 0
+        for item_id in ids if in_order else sorted(ids, key=turn):
+            words = ""
+            for number, length, found in lists:
+                for place in found.get(item_id, ()):
+                    from_left = length - 1 - place
+                    # Counted from the right end, places would change with every call that removes
+                    # entries.
+                    word = str(4 * from_left + number if from_left > 0 else number)
+                    words = f"{words},{word}" if words else word
+                    effort += place if place < from_left else from_left
+                    # Those that are near each other are read together.
+                    effort += 0 if -16 <= place - last <= 16 else _ID_ENTRIES
+                    last = place
+            located.append(item_id)
+            places.append(words if words.isdigit() else f"[{words}]")
+            effort += _ID_ENTRIES
+            if len(located) == BATCH_PLACES or effort >= BATCH_PLACES * _ID_ENTRIES:
+                yield Located(located, "places", places, self.since_ms)
+                located, places, effort = [], [], 0
+        if located:
+            yield Located(located, "places", places, self.since_ms)
 
 
 def rounds(

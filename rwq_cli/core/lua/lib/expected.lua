@@ -9,11 +9,14 @@ local expected_states = states ~= '' and {} or nil
 for state in string.gmatch(states, '[^;]+') do
   expected_states[state] = true
 end
-local expected_data, expected_marks = {}, {}
+local expected_data, expected_marks, has_marks = {}, {}, marked_by ~= ''
+local expects_any = expected_states or idle_min or has_fingerprints or has_marks
 
 local function ids_in(rest)
-  local ids, has_marks = {}, marked_by ~= ''
-  local width = 1 + (has_fingerprints and 1 or 0) + (has_marks and 1 or 0)
+  if not (has_fingerprints or has_marks) then
+    return rest
+  end
+  local ids, width = {}, 1 + (has_fingerprints and 1 or 0) + (has_marks and 1 or 0)
   for at = 1, #rest, width do
     local id = rest[at]
     ids[#ids + 1] = id
@@ -55,7 +58,7 @@ end
 -- The status of a located ID that is not an item to act on, or nil.
 local function refusal_of(id, found, now_ms)
   return not found.main and 'elsewhere' or found.data == 'none' and 'missing'
-    or has_wrong_type(found) and 'wrong-type' or is_changed(id, found, now_ms) and 'changed' or nil
+    or has_wrong_type(found) and 'wrong-type' or expects_any and is_changed(id, found, now_ms) and 'changed' or nil
 end
 
 -- Whether an item that the caller has leased is not in processing: another worker is completing it, which in upstream
@@ -85,10 +88,10 @@ local function act(ids, status_of, write, type_of)
     groups[status] = {}
     return groups[status]
   end })
-  for _, id in ipairs(ids) do
+  for i, id in ipairs(ids) do
     local status = status_of(id, facts[id], now_ms)
     local group = groups[status]
-    statuses[id], group[#group + 1] = status, id
+    statuses[i], group[#group + 1] = status, id
   end
   if not dry_run then
     write(groups, facts, now_ms)

@@ -11,16 +11,18 @@ local function lease_keys(ids)
 end
 
 -- The values of the lease keys, in the order of `lease_keys`: false or nil for none, true for a key of the wrong type;
--- the keys; and a table of the IDs that have a key of the wrong type.
+-- the keys; and a table of the IDs that have a key of the wrong type. Nearly always, either all have a lease or none.
 local function lease_values(ids)
-  local keys, wrong = lease_keys(ids), {}
-  local count = for_all('EXISTS', nil, keys)
-  local values = count > 0 and redis.call('MGET', unpack(keys)) or {}
+  local keys, wrong, found = lease_keys(ids), {}, 0
+  local are_leased = #ids > 0 and redis.call('EXISTS', keys[1]) == 1
+  local count = not are_leased and for_all('EXISTS', nil, keys)
+  local values = count ~= 0 and redis.call('MGET', unpack(keys)) or {}
   for i = 1, #values do
-    count = count - (values[i] and 1 or 0)
+    found = found + (values[i] and 1 or 0)
   end
   -- MGET returns nil for a key of the wrong type, which counts as a lease.
-  for i, key in ipairs(count ~= 0 and keys or {}) do
+  local are_read = found == #values or found == (count or redis.call('EXISTS', unpack(keys)))
+  for i, key in ipairs(are_read and {} or keys) do
     local value, id = read_string('GET', key), ids[math.ceil(i / 2)]
     values[i], wrong[id] = value == nil or value, wrong[id] or value == nil
   end
@@ -111,18 +113,17 @@ end
 
 -- The reply of an operation on IDs: a code of the status of each in order, then a detail of each that is 'not-owner',
 -- its lease holder (the `other_session` in its facts, if there is one), or 'pruned', the state in its facts.
--- `statuses` has the status by ID.
+-- `statuses` are in the order of the IDs.
 local function outcome_reply(ids, statuses, facts)
   local codes, details, code_of = {}, {}, status_codes()
-  for i = 1, #ids do
-    local id = ids[i]
-    local status = statuses[id]
+  for i, status in ipairs(statuses) do
     codes[i] = code_of[status]
     if status == 'not-owner' then
-      local holder = facts[id].other_session or effective_lease(facts[id])
+      local found = facts[ids[i]]
+      local holder = found.other_session or effective_lease(found)
       details[#details + 1] = holder ~= true and holder or ''
     elseif status == 'pruned' then
-      details[#details + 1] = facts[id].state
+      details[#details + 1] = facts[ids[i]].state
     end
   end
   return { table.concat(codes), unpack(details) }

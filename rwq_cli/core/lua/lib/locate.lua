@@ -54,40 +54,37 @@ local function locate_leased(ids, facts)
   end
 end
 
--- By list, the indexes where the caller saw entries, ascending; by list and index, the ID that it saw there; and by list
--- and ID, how many.
-local function read_places(ids)
-  local seen, seen_at, counts = {}, {}, {}
-  for list in pairs(entries_at) do
-    seen[list], seen_at[list], counts[list] = {}, {}, {}
-  end
+-- Call `note(id, list, index from the left end)` for each place where the caller saw an ID: what comes next to be
+-- leased last.
+local function each_place(ids, seen, note)
   local lists = { [0] = main, processing, main, processing }
   local last = { [2] = redis.call('LLEN', main) - 1, [3] = redis.call('LLEN', processing) - 1 }
-  local is_sorted = true
-  local function note(id, place)
+  local function note_place(id, place)
     local kind = place % 4
-    local list, at = lists[kind], (place - kind) / 4
-    at = last[kind] and last[kind] - at or at
-    local indexes = seen[list]
-    is_sorted = is_sorted and at > (indexes[#indexes] or -1)
-    indexes[#indexes + 1], seen_at[list][at] = at, id
-    counts[list][id] = (counts[list][id] or 0) + 1
+    local at = (place - kind) / 4
+    note(id, lists[kind], last[kind] and last[kind] - at or at)
   end
-  local each = cjson.decode(places)
-  -- They come next to be leased first.
   for i = #ids, 1, -1 do
-    if type(each[i]) == 'number' then
-      note(ids[i], each[i])
+    if type(seen[i]) == 'number' then
+      note_place(ids[i], seen[i])
     else
-      for _, place in ipairs(each[i]) do
-        note(ids[i], place)
+      for _, place in ipairs(seen[i]) do
+        note_place(ids[i], place)
       end
     end
   end
-  for _, indexes in pairs(is_sorted and {} or seen) do
-    table.sort(indexes)
+end
+
+-- How many entries of an ID the caller saw in main, and in processing, given its place or its places.
+local function seen_counts(some)
+  if type(some) == 'number' then
+    return 1 - some % 2, some % 2
   end
-  return seen, seen_at, counts
+  local in_processing = 0
+  for _, place in ipairs(some) do
+    in_processing = in_processing + place % 2
+  end
+  return #some - in_processing, in_processing
 end
 
 -- Note the entries that are recent, or near those that were seen, of the IDs by index, and how many each ID has.
@@ -117,11 +114,14 @@ end
 
 -- How far entries of a list have moved since the caller saw them, as the first tells that is not where it was; nil if
 -- it left the list. Of an ID with several, one may have moved, because what was removed was to the left of it alone.
-local function drift_of(list, seen, seen_at, seen_counts, facts, found, counts)
-  local passed = {}
+local function drift_of(list, seen, seen_at, facts, found, counts)
+  local times, passed = {}, {}
+  for _, id in pairs(seen_at) do
+    times[id] = (times[id] or 0) + 1
+  end
   for _, at in ipairs(seen) do
     local id = seen_at[at]
-    if counts[id] ~= seen_counts[id] and facts[id].data == 'string' then
+    if counts[id] ~= times[id] and facts[id].data == 'string' then
       passed[id] = (passed[id] or 0) + 1
       if found[at] ~= id then
         local now = redis.call('LPOS', list, id, 'RANK', passed[id])
@@ -131,23 +131,49 @@ local function drift_of(list, seen, seen_at, seen_counts, facts, found, counts)
   end
 end
 
+-- Set the places of the IDs that are as often in each list as the caller saw them. Returns whether all are.
+local function set_places(ids, facts, seen, counts)
+  local all_main, all_processing, are_as_seen = counts[main], counts[processing], true
+  for i, id in ipairs(ids) do
+    local in_main, in_processing = all_main[id] or 0, all_processing[id] or 0
+    local seen_main, seen_processing = seen_counts(seen[i])
+    local is_as_seen, found = in_main == seen_main and in_processing == seen_processing, facts[id]
+    are_as_seen = are_as_seen and is_as_seen
+    is_as_seen = is_as_seen and not (in_main + in_processing == 0 and (pushed_ms(found) or -1) >= seen_ms)
+    found.main, found.processing = is_as_seen and in_main, is_as_seen and in_processing
+  end
+  return are_as_seen
+end
+
 local function locate_at_places(ids, facts)
-  local indexes, seen_at, seen = read_places(ids)
-  local counts = { [main] = {}, [processing] = {} }
+  local seen, indexes, counts, seen_at, is_sorted = cjson.decode(places), {}, {}, {}, true
+  for list in pairs(entries_at) do
+    indexes[list], counts[list], seen_at[list] = {}, {}, {}
+  end
+  each_place(ids, seen, function(_, list, at)
+    local before = indexes[list]
+    is_sorted = is_sorted and at > (before[#before] or -1)
+    before[#before + 1] = at
+  end)
   for list, found in pairs(entries_at) do
+    if not is_sorted then
+      table.sort(indexes[list])
+    end
     read_near(list, indexes[list], 0, facts, found, counts[list])
-    local drift = drift_of(list, indexes[list], seen_at[list], seen[list], facts, found, counts[list])
+  end
+  if set_places(ids, facts, seen, counts) then
+    return
+  end
+  each_place(ids, seen, function(id, list, at)
+    seen_at[list][at] = id
+  end)
+  for list, found in pairs(entries_at) do
+    local drift = drift_of(list, indexes[list], seen_at[list], facts, found, counts[list])
     if drift then
       read_near(list, indexes[list], drift, facts, found, counts[list])
     end
   end
-  for _, id in ipairs(ids) do
-    local in_main, in_processing = counts[main][id] or 0, counts[processing][id] or 0
-    if in_main == (seen[main][id] or 0) and in_processing == (seen[processing][id] or 0)
-      and not (in_main + in_processing == 0 and (pushed_ms(facts[id]) or -1) >= seen_ms) then
-      facts[id].main, facts[id].processing = in_main, in_processing
-    end
-  end
+  set_places(ids, facts, seen, counts)
 end
 
 local locate = ({ name = locate_by_name, leased = locate_leased, places = locate_at_places })[where]

@@ -29,11 +29,13 @@ local KEPT = { none = true, result = true }
 local function cannot_keep(id)
   return has_results and keep_ms ~= '' and not KEPT[result_kind(result_prefix .. id)]
 end
+-- Most calls name no owner and keep no result.
+local asks_more = owners ~= '' or where == 'leased' or has_fingerprints or has_results and keep_ms ~= ''
 
 return act(ids, function(id, found, now_ms)
   return refusal_of(id, found, now_ms)
-    or owners ~= '' and not is_owner[effective_lease(found)] and 'not-owner'
-    or is_taken_away(found) and 'elsewhere' or unsaved_status(id) or cannot_keep(id) and 'wrong-type' or done
+    or asks_more and (owners ~= '' and not is_owner[effective_lease(found)] and 'not-owner'
+      or is_taken_away(found) and 'elsewhere' or unsaved_status(id) or cannot_keep(id) and 'wrong-type') or done
 end, function(groups, facts, now_ms)
   local completed, gone, outdated, holders = groups[done], joined(groups[done], groups.missing), {}, {}
   for _, id in ipairs((has_results or keep_ms ~= '') and completed or {}) do

@@ -52,7 +52,7 @@ local in_place = {}
 for i, id in ipairs(ids) do
   local at = (i - 1) * FIELDS + 1
   local status = status_of(args[at], id, args[at + 2], args[at + 9])
-  statuses[id] = status
+  statuses[i] = status
   local is_written = status == 'imported' or status == 'replaced'
   if is_written and string.sub(args[at + 9], 1, 1) == '=' then
     in_place[#in_place + 1] = at

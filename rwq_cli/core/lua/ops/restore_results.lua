@@ -22,7 +22,7 @@ for i, id in ipairs(ids) do
     or kind == 'result' and redis.call('HGET', key, 'completed_ms') == replaceable)
   local outcome = marked[lines[i]] and 'imported-before' or kind == 'none' and 'imported'
     or kind ~= 'result' and 'wrong-type' or may_replace and 'replaced' or 'already-there'
-  statuses[id] = outcome
+  statuses[i] = outcome
   done[#done + 1] = outcome ~= 'imported-before' and outcome ~= 'wrong-type' and lines[i] or nil
   if not dry_run and (outcome == 'imported' or outcome == 'replaced') then
     -- The first write is one that a server that is out of memory refuses.

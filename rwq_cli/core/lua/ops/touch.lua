@@ -10,12 +10,12 @@ if has_owners then
   ids, owners = split_pairs(words)
 end
 local facts, statuses, sessions = read_facts(ids), {}, {}
-for _, id in ipairs(ids) do
+for i, id in ipairs(ids) do
   local session = session_of(facts[id])
-  statuses[id] = facts[id].data == 'none' and 'missing' or has_wrong_type(facts[id]) and 'wrong-type'
+  statuses[i] = facts[id].data == 'none' and 'missing' or has_wrong_type(facts[id]) and 'wrong-type'
     or has_owners and session ~= owners[id] and 'not-owner'
     or (not session or session == '') and 'not-leased' or 'touched'
-  sessions[id] = statuses[id] == 'touched' and session or nil
+  sessions[id] = statuses[i] == 'touched' and session or nil
 end
 for id, session in pairs(dry_run and {} or sessions) do
   set_lease(id, session, lease_ms)
