@@ -29,7 +29,7 @@ _READS = frozenset(
 )
 _READING_SCRIPTS = frozenset(
     (
-        *("look_up", "probe", "states", "snapshot", "scheduled_page", "results", "wrong_types"),
+        *("look_up", "probe", "states", "snapshot", "scheduled_page", "results"),
         # It changes nothing but the lock.
         "clean_lock",
     )

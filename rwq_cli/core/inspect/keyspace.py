@@ -5,7 +5,6 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of, read_first_pages
@@ -19,12 +18,13 @@ from rwq_cli.core.keys import (
     owner_of_structure,
     pattern_of,
 )
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
 
 EXAMPLES = 5
-# Keys of which one call reads the types, in about two milliseconds.
-_TYPES = 4000
+# For more keys than these, a page is scanned again for strings, which costs less than their types.
+_FEW_TYPES = 50
 # Without their colons.
 _SUFFIXES = b"|".join(name.strip(b":") for name in PER_QUEUE_SUFFIXES)
 _INFIXES = b"|".join(name.strip(b":") for name in PER_ID_INFIXES)
@@ -32,9 +32,10 @@ _MEMBER = re.compile(rb"(?:\A|:)(?:%b):" % _INFIXES)
 _OWNED = re.compile(rb":(?:(?:%b)\Z|(?:%b):)" % (_SUFFIXES, _INFIXES), re.DOTALL)
 
 
-def ids_of(keys: Iterable[bytes], *prefixes: bytes) -> list[bytes]:
+def ids_of(keys: Sequence[bytes], *prefixes: bytes) -> list[bytes]:
     """The IDs in those keys that have one of these prefixes: data, leases or results."""
-    return [key[len(prefix) :] for key in keys for prefix in prefixes if key.startswith(prefix)]
+    known = [(prefix, len(prefix)) for prefix in prefixes]
+    return [key[at:] for prefix, at in known for key in keys if key.startswith(prefix)]
 
 
 def may_be_in_nested_queue(item_id: bytes) -> bool:
@@ -119,7 +120,7 @@ class Survey:
         listed.clear()
         suspects.update(dict.fromkeys(unlisted))
         done: set[bytes] = set()
-        for page in self._queue.connection.scan(("HSCAN", self._queue.keys.returns)):
+        for _, page in self._queue.connection.scan(("HSCAN", self._queue.keys.returns)):
             # Fields and values in turn; some perhaps twice.
             fresh = [item_id for item_id in page[::2] if item_id not in done]
             done.update(fresh)
@@ -169,27 +170,35 @@ class Survey:
         queue.progress.begin("reading the keys")
         unlisted: list[bytes] = []
         pattern = pattern_of(keys.item_prefix) if self._on_leased is None else keys.pattern
-        for page in queue.connection.scan_keys(pattern):
+        for command, page in queue.connection.scan(("SCAN",), "MATCH", pattern):
             self._pulse()
             ids = ids_of(page, keys.item_prefix)
             self.items += len(ids)
             queue.progress.advance(len(ids))
-            unlisted += (item_id for item_id in ids if item_id not in listed)
+            if not listed.issuperset(ids):
+                unlisted += (item_id for item_id in ids if item_id not in listed)
             # After many removals, `difference_update` copies the set, which doubles the peak
             # memory.
             deque(map(listed.discard, ids), maxlen=0)
             if self._on_leased is not None:
-                self._note_keys(page)
-                leased = dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
-                self._on_leased([i for i in leased if not may_be_in_nested_queue(i)])
+                self._note_keys(command, page)
         nested = nested_names(queue, map(keys.item, unlisted))
         return (i for i in unlisted if not (nested and is_key_of(keys.item(i), nested)))
 
-    def _note_keys(self, page: Sequence[bytes]) -> None:
-        queue, keys = self._queue, self._queue.keys
-        strings = [key for key in page if key.startswith(keys.id_prefixes)]
-        for _, reply in queue.read_each("wrong_types", in_batches(strings, items_max=_TYPES)):
-            self.wrong.update(zip(reply[::2], map(bytes.decode, reply[1::2]), strict=True))
+    def _note_keys(self, command: Command, page: Sequence[bytes]) -> None:
+        """Note what a page of keys, which the command has read, has besides data."""
+        queue, keys, strings = self._queue, self._queue.keys, list[bytes]()
+        if len(page) > _FEW_TYPES:
+            _, strings = queue.call(*command, "TYPE", "string")
+        if page != strings:
+            known = set(strings)
+            others = [k for k in page if k not in known and k.startswith(keys.id_prefixes)]
+            types = types_of(queue, others).items()
+            self.wrong.update((k, kind) for k, kind in types if kind not in ("string", "none"))
+        page = [key for key in page if not key.startswith(keys.item_prefix)]
+        leased = dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
+        if self._on_leased is not None:
+            self._on_leased([i for i in leased if not may_be_in_nested_queue(i)])
         self._note_results(ids_of(page, keys.result_prefix))
         ours, own = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix), keys.structures
         for key in page:

@@ -21,16 +21,13 @@ NEXT_ENTRIES = 10
 
 
 def queue_names(connection: "Connection", *, any_type: bool = False) -> list[bytes]:
-    """The names of all queues that have a list or a sorted set, in order.
+    """The names of all queues that have a list or a sorted set, in order; with `any_type`, also of
+    those of which these keys all have the wrong type, so that a queue whose list was overwritten is
+    not overlooked. They may belong to other programs.
 
     A queue's name is stored only in its keys. SCAN returns only lists and sorted sets, so that the
     server does not send a million data keys. A queue whose items are in no list or sorted set
     has neither, and is not found.
-
-    Args:
-        connection: The server.
-        any_type: Find also the queues of which these keys all have the wrong type, so that a queue
-            whose list was overwritten is not overlooked. They may belong to other programs.
     """
     names: set[bytes] = set()
     for kind in ("list", "zset"):

@@ -191,7 +191,7 @@ def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:
     for name in ("delayed", "buried"):
         for page in ScheduledCursor(queue, name):
             list(prune(queue, name, page))
-    for page in queue.connection.scan(("HSCAN", keys.returns)):
+    for _, page in queue.connection.scan(("HSCAN", keys.returns)):
         list(prune(queue, "returns", page[::2]))
     entries = list(chain.from_iterable(ListCursor(queue, keys.cleaning)))
     listed = dict.fromkeys(entries)

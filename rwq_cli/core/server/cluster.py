@@ -11,7 +11,7 @@ from redis.crc import key_slot
 from rwq_cli.core import errors
 from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
-from rwq_cli.core.server.connection import Connection
+from rwq_cli.core.server.connection import Connection, Page
 from rwq_cli.core.server.endpoint import Patience
 from rwq_cli.core.server.error_mapping import is_unknown, unreachable
 from rwq_cli.core.server.link import in_time
@@ -135,7 +135,7 @@ class ClusterConnection(Connection):
         # The keys are in several slots.
         return self.send(commands)
 
-    def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
+    def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[Page]:
         """Scan each primary; one that has gained a slot meanwhile again, for what moved there."""
         before = self._shares()
         for node, _ in before.values():

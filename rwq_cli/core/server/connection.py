@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from time import monotonic
 from typing import Any
 
 from redis import exceptions as rx
@@ -13,15 +14,20 @@ from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.patience import READS_ONLY, CancelToken, deadline
 
-# Keys that one call examines, which takes the server some five milliseconds: the cursor of the next
-# call is in the reply, so over a slow line each call costs a round trip.
-SCAN_COUNT = 12_000
+# Keys that one call examines. The cursor of the next call is in the reply, so over a slow line each
+# call costs a round trip: then they are more, which takes the server some five milliseconds, and
+# both sides longer for each key, because the keys of a page leave the processor's cache.
+SCAN_COUNTS = 3000, 12_000
+# A call that takes longer for each key has waited for the line.
+_KEY_S = 2e-6
 # How many calls may be outstanding: with 250 items a call, 100,000 items take 17 round trips, and
 # a caller that stops waits for this many.
 WINDOW_CALLS = 24
 # How many bytes they may have, but for the first three, which keep the server busy.
 WINDOW_BYTES = 1 << 20
 _CALLS_OF_ANY_SIZE = 3
+# What a call of a scan found, after the command.
+Page = tuple[Command, list[bytes]]
 
 
 class _Window:
@@ -227,7 +233,7 @@ class Connection(Endpoint):
         """
         return _Window(self, reads_only=reads_only).replies(requests)
 
-    def scan(self, scan: Command, *options: Any) -> Iterator[list[bytes]]:
+    def scan(self, scan: Command, *options: Any) -> Iterator[Page]:
         """Non-empty pages of what a command finds, such as `("HSCAN", key)`; some of it twice.
 
         A cursor means nothing to another server, or after a restart: then it begins again.
@@ -235,10 +241,10 @@ class Connection(Endpoint):
         patience = Patience(self)
         while True:
             try:
-                for page in self._pages(scan, options):
+                for command, page in self._pages(scan, options):
                     patience = Patience(self)
                     if page:
-                        yield page
+                        yield command, page
                 return
             except errors.ServerError as error:
                 if not patience.may_repeat(error, writes=False):
@@ -253,18 +259,20 @@ class Connection(Endpoint):
         """
         options: list[object] = [] if pattern is None else ["MATCH", pattern]
         options += [] if kind is None else ["TYPE", kind]
-        return self.scan(("SCAN",), *options)
+        return (page for _, page in self.scan(("SCAN",), *options))
 
-    def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
+    def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[Page]:
         cursor: Any = 0
+        count = SCAN_COUNTS[0]
         while True:
-            command = (*scan, cursor, "COUNT", SCAN_COUNT, *options)
+            command, began_s = (*scan, cursor, "COUNT", count, *options), monotonic()
             found, *probed = self._exchange([command, *self._probes], writes=False)
+            count = SCAN_COUNTS[monotonic() - began_s > count * _KEY_S]
             for reply in (found, *probed):
                 if isinstance(reply, rx.ResponseError):
                     raise self.error_of(reply, command) from reply
             cursor, page = found
-            yield page
+            yield command, page
             if int(cursor) == 0:
                 return
 
