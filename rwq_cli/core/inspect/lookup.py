@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from rwq_cli.core.batches import BATCH_ITEMS, FEW_IDS, SCAN_BUDGET_ENTRIES
 from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.inspect.cursor import ListCursor, lengths_of
+from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.results import ResultKey, read_result_keys
 from rwq_cli.core.model import PREVIEW_BYTES, Item, State
 from rwq_cli.core.server.commands import Command
@@ -20,6 +20,7 @@ from rwq_cli.core.state.rules import Facts, whole_ms
 # Places in a list, counted from its right end, in ascending order.
 Positions = Sequence[int]
 _ByID = Mapping[bytes, Positions]
+_Found = dict[bytes, list[int]]
 
 
 class Places(NamedTuple):
@@ -30,38 +31,40 @@ class Places(NamedTuple):
 
 
 def places_of(queue: Queue, ids: Collection[bytes]) -> Places:
-    """Find IDs in both lists: a few by name, for more the lists are read once for all of them. Main
-    is read before and after processing, so that an item that moves is found in exactly one."""
+    """Find IDs in both lists: a few by name, for more the lists are read once for all of them. The
+    shorter is read before and after the other, so that an item that moves is found in exactly one.
+    """
     wanted = ids if isinstance(ids, Set) else frozenset(ids)
-    lists = [queue.keys.main, queue.keys.processing, queue.keys.main]
+    lists = [queue.keys.processing, queue.keys.main]
+    lengths = queue.call_all([("LLEN", key) for key in lists])
+    is_main_longer = lengths[0] <= lengths[1]
+    shorter, longer = lists if is_main_longer else lists[::-1]
     if len(wanted) <= FEW_IDS:
-        found = _by_name(queue, wanted, lists)
+        first, then, last = _by_name(queue, wanted, [shorter, longer, shorter])
+        _follow_moves(first, then, last)
     else:
-        queue.progress.begin("reading the lists", lengths_of(queue, *lists))
-        found = [_in_list(queue, key, wanted) for key in lists[:2]]
-        if not found[1] and found[0].keys() == wanted:
-            # All are in main alone, so none has moved.
-            return Places(found[0], {})
-        found.append(_in_list(queue, lists[0], wanted))
-    if not (found[0] or found[2]):
-        return Places({}, found[1])
-    main: dict[bytes, Positions] = {}
-    processing: dict[bytes, Positions] = {}
-    for item_id in set().union(*found):
-        first, then, last = (each.get(item_id, ()) for each in found)
-        if last and not first:
-            # It was returned after processing was read.
-            then = ()
-        in_main = min(first, last, key=len) if first and (then or last) else first or last
-        if in_main:
-            main[item_id] = in_main
-        if then:
-            processing[item_id] = then
-    return Places(main, processing)
+        queue.progress.begin("reading the lists", sum(lengths))
+        first, then = (_in_list(queue, key, wanted) for key in (shorter, longer))
+        # If each was in exactly one, it does not matter whether some have moved.
+        if len(first) + len(then) != len(wanted) or not first.keys().isdisjoint(then):
+            _follow_moves(first, then, _in_list(queue, shorter, wanted))
+    return Places(then, first) if is_main_longer else Places(first, then)
 
 
-def _in_list(queue: Queue, key: bytes, wanted: Set[bytes]) -> _ByID:
-    found: dict[bytes, list[int]] = {}
+def _follow_moves(first: _Found, then: _Found, last: _Found) -> None:
+    """Leave each item that moved between two lists in one of them: the first was read again."""
+    for item_id, places in last.items():
+        if item_id in first:
+            first[item_id] = min(first[item_id], places, key=len)
+        else:
+            first[item_id] = places
+            then.pop(item_id, None)
+    for item_id in (first.keys() & then.keys()) - last.keys():
+        del first[item_id]
+
+
+def _in_list(queue: Queue, key: bytes, wanted: Set[bytes]) -> _Found:
+    found: _Found = {}
     cursor = ListCursor(queue, key)
     for page in cursor:
         if not wanted.isdisjoint(page):
@@ -71,7 +74,7 @@ def _in_list(queue: Queue, key: bytes, wanted: Set[bytes]) -> _ByID:
     return found
 
 
-def _by_name(queue: Queue, wanted: Set[bytes], lists: Sequence[bytes]) -> list[_ByID]:
+def _by_name(queue: Queue, wanted: Set[bytes], lists: Sequence[bytes]) -> list[_Found]:
     """Find a few IDs in lists of any length, in one round trip: each command costs as much as one
     LREM. A place may be off by what others push meanwhile."""
     commands: list[Command] = [("LLEN", key) for key in lists]
@@ -79,12 +82,12 @@ def _by_name(queue: Queue, wanted: Set[bytes], lists: Sequence[bytes]) -> list[_
         commands += [("LPOS", key, item_id, "COUNT", 0) for key in lists]
     replies = queue.call_all(commands)
     lengths, indexes = replies[: len(lists)], iter(replies[len(lists) :])
-    found: list[dict[bytes, Positions]] = [{} for _ in lists]
+    found: list[_Found] = [{} for _ in lists]
     for item_id in wanted:
         for positions, length in zip(found, lengths, strict=True):
             if from_left := next(indexes):
                 positions[item_id] = [max(0, length - 1 - at) for at in reversed(from_left)]
-    return list(found)
+    return found
 
 
 class ItemReport(NamedTuple):
