@@ -60,7 +60,7 @@ def in_batches(
     items_max: int = BATCH_ITEMS,
     later_max: int = 0,
     size_max: float = inf,
-    size_of: Callable[[T], int] = lambda _: 0,
+    size_of: Callable[[T], int] | None = None,
 ) -> Iterator[list[T]]:
     """Split a stream into non-empty lists of at most `items_max` entries, in order.
 
@@ -72,7 +72,7 @@ def in_batches(
     for entry in entries:
         if not isinstance(entry, Flush):
             batch.append(entry)
-            size += size_of(entry)
+            size += size_of(entry) if size_of else 0
             if len(batch) < items_max and size < size_max:
                 continue
         if batch:

@@ -91,7 +91,7 @@ class Look:
         self.has_due |= facts.due_ms is not None and facts.due_ms <= self.first.at_ms
         if problems := problems_of(facts):
             self.suspects[facts.item_id] = problems
-            if any(problem.code in OF_ONE_ITEM for problem in problems):
+            if not OF_ONE_ITEM.isdisjoint([problem.code for problem in problems]):
                 self.first.note(facts)
         else:
             self.suspects.pop(facts.item_id, None)

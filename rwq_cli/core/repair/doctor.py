@@ -109,14 +109,12 @@ def diagnose(
     if fix and not dry_run:
         # Other clients may have fixed the rest, or it is gone.
         left = _second_look(queue, left, look.first)
-    for code in Code:
-        if ids := _with(found, code):
-            remaining = _with(left, code)
-            examples = tuple(dict.fromkeys([*remaining, *ids]))
-            shown = examples if all_ids else examples[:EXAMPLES]
-            reason = next(facts_of(queue, shown[:1])).reason if code is Code.MOVING else None
-            counts = len(done[code].intersection(ids)), len(remaining)
-            findings.append(Finding(code, len(ids), shown, False, *counts, reason))
+    remaining, most = _by_code(left), None if all_ids else EXAMPLES
+    for code, ids in _by_code(found).items():
+        shown = tuple(dict.fromkeys([*remaining[code][:most], *ids[:most]]))[:most]
+        reason = next(facts_of(queue, shown[:1])).reason if code is Code.MOVING else None
+        counts = len(done[code].intersection(ids)), len(remaining[code])
+        findings.append(Finding(code, len(ids), shown, False, *counts, reason))
     return diagnosis(findings, survey.items)
 
 
@@ -147,10 +145,11 @@ def _first_look(queue: Queue, look: Look) -> Survey:
 def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
     found: Suspects = {}
     for facts in facts_of(queue, suspects.keys(), digests=True):
-        codes = {problem.code for problem in suspects[facts.item_id]}
-        if not look.is_same(facts):
-            codes -= OF_ONE_ITEM
-        if problems := tuple(each for each in problems_of(facts) if each.code in codes):
+        problems, before, is_same = problems_of(facts), suspects[facts.item_id], look.is_same(facts)
+        if problems != before or not is_same:
+            codes = {problem.code for problem in before} - (frozenset() if is_same else OF_ONE_ITEM)
+            problems = tuple(each for each in problems if each.code in codes)
+        if problems:
             found[facts.item_id] = problems
     return found
 
@@ -160,5 +159,9 @@ def _only(suspects: Suspects, accepts: Callable[[bytes, Code], bool]) -> Suspect
     return {item_id: problems for item_id, problems in chosen.items() if problems}
 
 
-def _with(suspects: Suspects, code: Code) -> list[bytes]:
-    return [i for i, problems in suspects.items() if any(p.code is code for p in problems)]
+def _by_code(suspects: Suspects) -> defaultdict[Code, list[bytes]]:
+    found: defaultdict[Code, list[bytes]] = defaultdict(list)
+    for item_id, problems in suspects.items():
+        for code in {problem.code for problem in problems}:
+            found[code].append(item_id)
+    return found

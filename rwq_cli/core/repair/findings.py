@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 from rwq_cli.core.inspect.keyspace import may_be_in_nested_queue
 from rwq_cli.core.keys import GUARD_MARGIN_MS
@@ -152,6 +153,17 @@ _CHANGED = {
 
 
 def problems_of(facts: Facts) -> Problems:
+    if facts.is_plain and facts.item_id:
+        return _problems_of_plain(*facts[1:4])
+    return _problems_of(facts)
+
+
+@cache
+def _problems_of_plain(*known: Any) -> Problems:
+    return _problems_of(Facts(b"any", *known))
+
+
+def _problems_of(facts: Facts) -> Problems:
     if not (codes := findings_about(facts)):
         return ()
     state = facts.state if facts.has_data else State.GHOST

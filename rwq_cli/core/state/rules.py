@@ -79,6 +79,11 @@ class Facts(NamedTuple):
         return next((each.holder for each in both if each and guard_kind(each) == kind), None)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it has nothing but data and entries in main and processing, as most have."""
+        return self[4:9] == _PLAIN[4:9] and self[10:13] == _PLAIN[10:13]
+
+    @property
     def is_listed(self) -> bool:
         return self.in_main > 0 or self.in_processing > 0
 
@@ -174,6 +179,9 @@ class Facts(NamedTuple):
         if session is None:
             return otherwise
         return leased if session.ends else State.HELD
+
+
+_PLAIN = Facts(b"", False)
 
 
 def whole_ms(score: float | None) -> int | None:
