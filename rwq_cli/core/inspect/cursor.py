@@ -3,14 +3,17 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import chain
+from time import monotonic
 from typing import Any
 
+from rwq_cli.core.batches import LONG_LINE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.server.commands import Command
 
-# The IDs of so many entries take the server less than two milliseconds: over a long line each page
-# costs a round trip.
-WALK_ENTRIES = 25_000
+# A page of so many IDs takes the client about two MiB. Over a long line, where each page costs a
+# round trip, it has more, which still takes the server less than two milliseconds.
+WALK_ENTRIES = 10_000
+_PAGES_MAX = WALK_ENTRIES, 25_000
 # The first page where more than the IDs is read of each, or where it may be the only one.
 PAGE_SIZE = 1000
 # The cursor loses its place only if this many entries leave the list between two reads.
@@ -20,7 +23,7 @@ _OVERLAP = 256
 
 
 class _Cursor(Iterator[list[bytes]]):
-    """Pages of IDs, each with twice as many as the one before, up to `WALK_ENTRIES`."""
+    """Pages of IDs, each with twice as many as the one before, up to a limit."""
 
     def __init__(self, queue: Queue, page_size: int = WALK_ENTRIES) -> None:
         self._queue, self.page_size = queue, page_size
@@ -38,7 +41,11 @@ class _Cursor(Iterator[list[bytes]]):
 
     def _reply_to(self, command: Command) -> list[Any]:
         reply, self._first = self._first, None
-        return self._queue.call(*command) if reply is None else reply
+        began_s = monotonic()
+        reply = self._queue.call(*command) if reply is None else reply
+        is_long = monotonic() - began_s > LONG_LINE_S
+        self.page_size = min(2 * self.page_size, _PAGES_MAX[is_long])
+        return reply
 
 
 class ListCursor(_Cursor):
@@ -81,7 +88,6 @@ class ListCursor(_Cursor):
             if page:
                 self._queue.progress.advance(len(page))
                 self._anchors = (self._anchors + page)[-_ANCHORS:]
-                self.page_size = min(2 * self.page_size, WALK_ENTRIES)
                 return page
         raise StopIteration
 
@@ -159,7 +165,6 @@ class ScheduledCursor(_Cursor):
                 reply = list(chain.from_iterable(reply))
             entries = list(zip(reply[::2], reply[1::2], strict=True))
             self._is_at_end = len(entries) < asked
-            self.page_size = min(2 * self.page_size, WALK_ENTRIES)
             fresh = [each for each in entries if each[0] not in self._read]
             if fresh:
                 if self._score != fresh[-1][1]:

@@ -146,12 +146,14 @@ class Survey:
             is_leased = source is processing
             for page in source:
                 self._pulse()
-                entries = dict.fromkeys(page)
-                if len(entries) < len(page) or not listed.isdisjoint(entries):
-                    times = Counter(page)
-                    suspects.update((i, None) for i, n in times.items() if n > 1 or i in listed)
-                listed.update(entries)
+                expected = len(listed) + len(page)
+                if not listed.isdisjoint(page):
+                    suspects.update((item_id, None) for item_id in page if item_id in listed)
+                listed.update(page)
+                if len(listed) < expected:
+                    suspects.update((i, None) for i, times in Counter(page).items() if times > 1)
                 if self._on_listed is not None and source is not main:
+                    entries = dict.fromkeys(page)
                     fresh = [item_id for item_id in entries if item_id not in looked_at]
                     looked_at.update(fresh)
                     for facts in probe(queue, fresh, in_processing=is_leased, digests=is_leased):

@@ -9,17 +9,16 @@ from typing import Any
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
+from rwq_cli.core.batches import LONG_LINE_S
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.patience import READS_ONLY, CancelToken, deadline
 
-# Keys that one call examines. The cursor of the next call is in the reply, so over a slow line each
+# Keys that one call examines. The cursor of the next call is in the reply, so over a long line each
 # call costs a round trip: then they are more, which takes the server some five milliseconds, and
 # both sides longer for each key, because the keys of a page leave the processor's cache.
 SCAN_COUNTS = 3000, 12_000
-# A call that takes longer for each key has waited for the line.
-_KEY_S = 2e-6
 # How many calls may be outstanding: with 250 items a call, 100,000 items take 17 round trips, and
 # a caller that stops waits for this many.
 WINDOW_CALLS = 24
@@ -263,11 +262,11 @@ class Connection(Endpoint):
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[Page]:
         cursor: Any = 0
-        count = SCAN_COUNTS[0]
+        count, _ = SCAN_COUNTS
         while True:
             command, began_s = (*scan, cursor, "COUNT", count, *options), monotonic()
             found, *probed = self._exchange([command, *self._probes], writes=False)
-            count = SCAN_COUNTS[monotonic() - began_s > count * _KEY_S]
+            count = SCAN_COUNTS[monotonic() - began_s > LONG_LINE_S]
             for reply in (found, *probed):
                 if isinstance(reply, rx.ResponseError):
                     raise self.error_of(reply, command) from reply

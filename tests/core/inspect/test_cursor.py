@@ -20,7 +20,7 @@ DIRECTIONS = pytest.mark.parametrize("from_left", [True, False], ids=["left", "r
 
 def walk(connection: Connection, *, page_size: int, **options: Any) -> list[list[bytes]]:
     """The pages of the list, which do not grow."""
-    with patch("rwq_cli.core.inspect.cursor.WALK_ENTRIES", page_size):
+    with patch("rwq_cli.core.inspect.cursor._PAGES_MAX", (page_size, page_size)):
         queue = WorkQueue(connection, QUEUE)
         return list(ListCursor(queue, LIST, page_size=page_size, **options))
 
@@ -112,7 +112,7 @@ def once(action: Callable[[], object], at_call: int) -> Callable[[str], None]:
     return lambda _: action() if next(calls) == at_call else None
 
 
-@patch("rwq_cli.core.inspect.cursor.WALK_ENTRIES", 10)
+@patch("rwq_cli.core.inspect.cursor._PAGES_MAX", (10, 10))
 class TestScheduled:
     """The zsets: what stays is seen once, in the order of time, while others leave or move."""
 

@@ -2,20 +2,17 @@
 -- recognized by both ends and the length.
 local END_BYTES = 256
 
--- A short digest of both ends of a string, hexadecimal.
-local function digest(id)
+-- The type of an ID's data key; and for a string, a short digest of both ends, hexadecimal.
+local function digest_of(id)
   local key = item_prefix .. id
-  local data = redis.call('GETRANGE', key, 0, END_BYTES - 1)
-  if #data == END_BYTES then
+  local data = read_string('GETRANGE', key, 0, END_BYTES - 1)
+  local kind = data and data ~= '' and 'string' or redis.call('TYPE', key).ok
+  if kind ~= 'string' then
+    return kind
+  elseif #data == END_BYTES then
     data = redis.call('STRLEN', key) .. ':' .. data .. redis.call('GETRANGE', key, -END_BYTES, -1)
   end
-  return string.sub(redis.sha1hex(data), 1, DIGEST_DIGITS)
-end
-
--- The type of an ID's data key; and for a string, its digest.
-local function digest_of(id)
-  local kind = redis.call('TYPE', item_prefix .. id).ok
-  return kind, kind == 'string' and digest(id) or nil
+  return kind, string.sub(redis.sha1hex(data), 1, DIGEST_DIGITS)
 end
 
 -- The same as `fingerprint` in `core/state/expected.py`.

@@ -24,7 +24,7 @@ for i, id in ipairs(ids) do
   reply[last + 4], reply[last + 5] = lease_reply(found, 'old')
   reply[last + 6], reply[last + 7], reply[last + 8] = due[i] or '', burials[i] or '', counts[i] or false
   local is_free = digests_too and found.data == 'string' and not session_of(found) and not is_guarded(found)
-  reply[last + 9] = is_free and digest(id) or ''
+  reply[last + 9] = is_free and select(2, digest_of(id)) or ''
   for at, list in ipairs(lists) do
     local places = reply[at + 1] > 0 and redis.call('LPOS', list, id, 'COUNT', 0) or {}
     reply[last + 9 + at] = table.concat(places, ' ')
