@@ -18,13 +18,7 @@ import redis
 from redis.crc import key_slot
 
 from tests.driver import until
-from tests.servers import (
-    HOST,
-    START_TIMEOUT_S,
-    PrivateServer,
-    ending_with_block,
-    server_binary,
-)
+from tests.servers import HOST, START_TIMEOUT_S, PrivateServer, ending_with_block, server_binary
 
 PORTS = (20_000, 32_768)
 # Hypothesis sets the seed of the shared one.
@@ -136,10 +130,7 @@ class PrivateCluster:
 
 @contextmanager
 def running_cluster(
-    primaries: int = 3,
-    replicas: int = 3,
-    *options: str,
-    announced: Callable[[int], int] = int,
+    primaries: int = 3, replicas: int = 3, *options: str, announced: Callable[[int], int] = int
 ) -> Iterator[PrivateCluster]:
     """A cluster of one's own while the block runs; `announced` gives the ports to announce.
 
@@ -384,9 +375,7 @@ def running_pair() -> Iterator[PrivatePair]:
 
 @contextmanager
 def running_sentinels(
-    *options: str,
-    sentinel_lines: Sequence[str] = (),
-    announced: Callable[[int], int] = int,
+    *options: str, sentinel_lines: Sequence[str] = (), announced: Callable[[int], int] = int
 ) -> Iterator[PrivateSentinels]:
     """A primary, a replica and three Sentinels while the block runs, as `running_cluster`."""
     _skip_before_7()

@@ -18,12 +18,7 @@ from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
 from rwq_cli.core.server.commands import ScriptCommand, Transaction
-from tests.clusters import (
-    PrivateCluster,
-    PrivateSentinels,
-    running_cluster,
-    running_sentinels,
-)
+from tests.clusters import PrivateCluster, PrivateSentinels, running_cluster, running_sentinels
 from tests.driver import Rwq
 from tests.everything import everything
 from tests.servers import NoServerBinary, PrivateServer, running_server
@@ -154,10 +149,7 @@ FEATURES: dict[str, tuple[Callable[[redis.Redis], bool], str]] = {
         "no PEXPIRETIME (Redis before 7.0), by which the test compares keys",
     ),
     "functions": (lambda client: _knows(client, "FUNCTION", "LIST"), "no functions (before 7.0)"),
-    "acl-check": (
-        _checks_permissions,
-        "scripts cannot ask for permissions (Redis before 7.0)",
-    ),
+    "acl-check": (_checks_permissions, "scripts cannot ask for permissions (Redis before 7.0)"),
 }
 
 

@@ -58,6 +58,7 @@ class VirtualAddress:
         self._silence_s = silence_s
         self._open: set[socket.socket] = set()
         self._forgotten: set[socket.socket] = set()
+        self._resets = True
         self.accepted = 0
         self._listener = served(self._pass_on)
         self.url = f"redis://{HOST}:{self._listener.getsockname()[1]}"
@@ -73,14 +74,18 @@ class VirtualAddress:
                 for source in ready:
                     if not (piece := source.recv(1 << 16)):
                         return
+                    if here in self._forgotten and not self._resets:
+                        continue
                     if here in self._forgotten:
                         reset = struct.pack("ii", 1, 0)
                         here.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
                         return
                     (there if source is here else here).sendall(piece)
 
-    def forget(self) -> None:
-        """As a load balancer does after some silence: say nothing, and reset what is sent later."""
+    def forget(self, *, resets: bool = True) -> None:
+        """As a load balancer does after some silence: say nothing, and reset what is sent later, or
+        drop it."""
+        self._resets = resets
         self._forgotten |= self._open
 
     def close(self) -> None:

@@ -107,11 +107,7 @@ VERBS = (
     Verb("bury - -o ids", "waiting", _put_away, names=True),
     Verb("kick --all -o ids", "buried", _waits),
     Verb("clean light --grace 0 -o ids", "abandoned", _waits),
-    Verb(
-        "clean light --grace 0 --bury-after 1 -o ids",
-        "returned once",
-        _put_away,
-    ),
+    Verb("clean light --grace 0 --bury-after 1 -o ids", "returned once", _put_away),
     Verb("clean light --grace 0 -o ids", "due", _waits),
     Verb("clean deep --grace 0 -o ids", "orphaned", _waits),
     Verb(
@@ -143,11 +139,7 @@ VERBS = (
 SOME_VERBS = VERBS[:: usual(4, long=1)]
 # Only on a cluster.
 MOVE_TO_ANOTHER_SLOT = Verb(
-    "mv - -o ids --to {far} --yes",
-    "waiting",
-    _gone,
-    names=True,
-    takes="by a move elsewhere",
+    "mv - -o ids --to {far} --yes", "waiting", _gone, names=True, takes="by a move elsewhere"
 )
 # Between two servers.
 MOVE_TO_ANOTHER_SERVER = replace(

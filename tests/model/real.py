@@ -16,15 +16,7 @@ from rwq_cli.core.model import TIME_MS_MAX, State, Status
 from rwq_cli.core.state.expected import ANY, Located, fingerprint
 from tests.everything import LOOK
 from tests.live.raw_keys import raw_keys_of
-from tests.model.keys import (
-    GUARDS,
-    KEY_PARTS,
-    LATER_S,
-    MARGIN_S,
-    SESSION_S,
-    SETTLING_S,
-    Frozen,
-)
+from tests.model.keys import GUARDS, KEY_PARTS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Frozen
 from tests.model.programs import Command
 from tests.model.scripts import Identity, Queue
 
@@ -268,10 +260,7 @@ def differences(raw: redis.Redis, effects: Iterable[Effect]) -> list[str]:
             pipeline.execute_command("EVAL", LOOK, 0)
         replies = pipeline.execute()
         for at, ((before, command), (after, reply)) in enumerate(some):
-            real = (
-                model_of(replies[3 * at + 2], now_ms),
-                meaning(command, replies[3 * at + 1]),
-            )
+            real = (model_of(replies[3 * at + 2], now_ms), meaning(command, replies[3 * at + 1]))
             expected = after[:KEY_PARTS], as_server_says(command, reply)
             if real != expected:
                 found.append(

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from heapq import heappop, heappush
 from math import inf
 from threading import Event, Lock, RLock, Thread
 from typing import Any
@@ -15,7 +16,16 @@ from typing import Any
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.work import control
 from rwq_cli.core.work.held import taken_from
-from rwq_cli.core.work.job import Done, ExchangeResult, Failure, Handler, Job, JobEnd, PutBack
+from rwq_cli.core.work.job import (
+    Done,
+    ExchangeResult,
+    Failure,
+    GiveUp,
+    Handler,
+    Job,
+    JobEnd,
+    PutBack,
+)
 
 # The pause after a call that failed.
 RECONNECT_PAUSE_S = 1.0
@@ -53,10 +63,10 @@ class Worker:
         self._handler: Callable[[Any], object] = handler
         self._concurrency, self._batch = concurrency, batch
         self._stop, self._on_event = stop or control.StopToken(), on_event
-        # The slots that are free, and those that rest, and until when. All others are busy: each is
-        # given to jobs when they are taken, and free when they have ended.
+        # The slots that are free, and a heap of those that rest, and until when. All others are
+        # busy: each is given to jobs when they are taken, and free when they have ended.
         self._free = deque(range(concurrency))
-        self._resting: deque[tuple[float, int]] = deque()
+        self._resting: list[tuple[float, int]] = []
         # What whoever has nothing to run is to run next.
         self._to_run: deque[tuple[int, list[Job]]] = deque()
         # The jobs that have ended since the last exchange.
@@ -84,8 +94,9 @@ class Worker:
             if self._failure is not None:
                 raise self._failure
         except BaseException:
-            running = [(job, PutBack(front=True)) for job in self.session.held.running]
             has_turn = self._turn.acquire(timeout=_LAST_CALL_S)
+            # After that: the call that was under way may have settled some.
+            running = [(job, PutBack(front=True)) for job in self.session.held.running]
             ends = [*taken_from(self._ends), *running]
             if has_turn:
                 try:
@@ -95,8 +106,7 @@ class Worker:
             else:
                 # A call hangs, which is the last one then.
                 self.session.held.end(ends)
-            for ended in self.session.held.abandon():
-                self._tell(ended)
+            self._record(ExchangeResult(ended=self.session.held.abandon()))
             raise
         finally:
             self._stop.sessions.remove(self.session)
@@ -151,7 +161,7 @@ class Worker:
             # After that, because a worker with nothing to do ends.
             rest_of = self.session.held.policy.rest_s
             if rest_s := max(rest_of(end, job.attempt) for job in jobs):
-                self._resting.append((self._clock.monotonic() + rest_s, slot))
+                heappush(self._resting, (self._clock.monotonic() + rest_s, slot))
             else:
                 self._free.append(slot)
             if self._is_waiting:
@@ -166,11 +176,12 @@ class Worker:
         except BaseException as error:
             self._fail(error)
             return PutBack(front=True)
-        if isinstance(value, JobEnd):
-            return value
-        if value is None or isinstance(value, bytes):
-            return Done(value)
-        self._fail(TypeError(f"the handler returned a {type(value).__name__}"))
+        match value:
+            case None | bytes():
+                return Done(value)
+            case Done(None | bytes()) | Failure(bytes()) | GiveUp(bytes()) | PutBack():
+                return value
+        self._fail(TypeError(f"the handler returned {value!r:.100}, which is no end of a job"))
         return PutBack(front=True)
 
     def _next(self) -> tuple[int, list[Job]] | None:
@@ -185,8 +196,8 @@ class Worker:
 
     def _lead(self) -> None:
         while self._resting and self._resting[0][0] <= self._clock.monotonic():
-            self._free.append(self._resting.popleft()[1])
-        is_paused = self._stop.is_paused
+            self._free.append(heappop(self._resting)[1])
+        is_paused, free = self._stop.is_paused, len(self._free)
         take = 0
         if not (self._is_ending() or is_paused):
             take = self._conditions.reserve(len(self._free) * (self._batch or 1))
@@ -195,7 +206,7 @@ class Worker:
         if ends or take or self.session.unsettled:
             self._exchange(ends, take)
         elif is_busy or (not self._is_ending() and (is_paused or self._resting)):
-            self._wait_for_ends()
+            self._wait_for_ends(free)
             if is_paused:
                 # Nobody has looked for work meanwhile.
                 self._conditions.look_again()
@@ -260,12 +271,13 @@ class Worker:
             with self._event_lock:
                 self._on_event(event)
 
-    def _wait_for_ends(self) -> None:
-        """Wait until something has ended, a slot has rested, or the worker is woken."""
+    def _wait_for_ends(self, free: int) -> None:
+        """Wait until something has ended, a slot has rested, or the worker is woken; not if there
+        are other than so many free slots by now."""
         until_s = self._resting[0][0] - self._clock.monotonic() if self._resting else _LOOK_S
         self._is_waiting = True
         # What has ended before does not wake it.
-        if not self._ends:
+        if not self._ends and len(self._free) == free:
             self.session.waiter.pause(min(_LOOK_S, max(0.0, until_s)))
         self._is_waiting = False
 
@@ -293,6 +305,9 @@ class Worker:
     def _note_contact(self) -> None:
         """Tell the listener when the server begins to answer, and when it no longer does."""
         error, since_s = self.session.error, self.session.failing_since_s
+        if self._is_out is (error is not None):
+            # A listener may be slow, and renewals do not wait for it without a reason.
+            return
         with self._event_lock:
             was_out, self._is_out = self._is_out, error is not None
             if error is not None and not was_out:
@@ -312,14 +327,20 @@ class Worker:
             self._tell(control.Lost(job))
 
     def _renew(self) -> None:
+        while not self._has_ended.is_set():
+            try:
+                self._renew_until_end()
+            except BaseException as error:
+                # It ends the worker; what runs until then is still renewed.
+                self._fail(error)
+                self._has_ended.wait(_LOOK_S)
+
+    def _renew_until_end(self) -> None:
         session, longest_s = self.session, min(_LOOK_S, self.session.lease_s / 6)
-        try:
-            while not self._has_ended.wait(max(0.01, min(longest_s, session.next_renewal_s))):
-                if self._stop.is_set:
-                    with suppress(ServerError):
-                        session.forgive()
-                if session.next_renewal_s <= 0:
-                    self._renew_all()
-                    self._note_contact()
-        except BaseException as error:
-            self._fail(error)
+        while not self._has_ended.wait(max(0.01, min(longest_s, session.next_renewal_s))):
+            if self._stop.is_set:
+                with suppress(ServerError):
+                    session.forgive()
+            if session.next_renewal_s <= 0:
+                self._renew_all()
+                self._note_contact()

@@ -124,7 +124,7 @@ class WorkSession:
         if joined:
             if isinstance(replies[0], ServerError):
                 self._doubt(replies[0], endings)
-                again += [] if joined.in_doubt else [joined]
+                again += [] if replies[0].in_doubt else [joined]
             elif replies[0][4]:
                 # It was completed.
                 self.held.settle(joined)
@@ -245,7 +245,8 @@ class WorkSession:
         sent_s = self.clock.monotonic()
         left_s = min((job.deadline_s - sent_s for job in jobs), default=0.0)
         try:
-            with self._connection.deadline(max(_REPLY_S_MIN, left_s), is_patient=False):
+            # A second try, on a new connection, may be needed: this one may be dead.
+            with self._connection.deadline(max(_REPLY_S_MIN, left_s / 2), is_patient=False):
                 replies = self._connection.call_all(calls, return_errors=True)
         except ServerError as failure:
             replies = [failure] * len(batches)

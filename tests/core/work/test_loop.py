@@ -8,18 +8,14 @@ import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
+from math import inf
 from typing import Any
 
 import pytest
 import redis
 
-from rwq_cli.core import (
-    Connection,
-    InvalidArgument,
-    Server,
-    WorkQueue,
-    connect,
-)
+from rwq_cli.core import Connection, InvalidArgument, Server, WorkQueue, connect
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import Unreachable
 from rwq_cli.core.work.control import (
@@ -46,6 +42,7 @@ from rwq_cli.core.work.job import (
 from tests.conftest import QUEUE, Backend, Foreign, StartServer, contents
 from tests.driver import until
 from tests.long import usual
+from tests.proxies import VirtualAddress
 
 AT_ONCE = RetryPolicy(backoff_s=0)
 
@@ -109,12 +106,7 @@ def test_a_handler_says_how_its_job_ended(
     }
     foreign.waiting(*ends)
     summary = queue.work(lambda job: ends[job.item_id], max_items=6)
-    assert summary.fates == {
-        Fate.COMPLETED: 3,
-        Fate.BURIED: 1,
-        Fate.RETRY: 1,
-        Fate.RELEASED: 1,
-    }
+    assert summary.fates == {Fate.COMPLETED: 3, Fate.BURIED: 1, Fate.RETRY: 1, Fate.RELEASED: 1}
     assert (summary.given_up, summary.why) == (1, EndReason.MAX_ITEMS)
     results = [queue.result(item_id).result for item_id in (b"nothing", b"bytes", b"done")]
     assert [kept and kept.result for kept in results] == [None, b"result", b"more"]
@@ -141,12 +133,13 @@ def test_an_exception_is_retried_and_then_buried_with_its_text(
     assert raw.get(queue.keys.lease(b"1")) == b"rwq-buried:ValueError: number 4 \\ud800"
 
 
+@pytest.mark.parametrize("value", [3, GiveUp("text"), Failure(None), Done(1)])  # type: ignore[arg-type]
 def test_a_value_that_is_no_end_stops_the_worker(
-    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, value: Any
 ) -> None:
     foreign.waiting(b"1")
-    with pytest.raises(TypeError, match="returned a int"):
-        queue.work(lambda _job: 3, drain=True)
+    with pytest.raises(TypeError, match="no end of a job"):
+        queue.work(lambda _job: value, drain=True)
     assert raw.lrange(queue.keys.main, 0, -1) == [b"1"]
 
 
@@ -166,6 +159,24 @@ def test_a_drain_waits_for_its_own_retries_and_not_for_other_items(
     summary = queue.work(fail_once, drain=True, policy=policy)
     assert ran == [b"1", b"1"]
     assert summary.fates == {Fate.RETRY: 1, Fate.COMPLETED: 1}
+
+
+def test_a_short_rest_does_not_wait_for_a_longer_one(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"2")
+    ran: list[bytes] = []
+
+    def rest_once(job: Job) -> PutBack | None:
+        ran.append(job.item_id)
+        if ran.count(job.item_id) > 1:
+            return None
+        if job.item_id == b"2":
+            until(lambda: raw.lrange(queue.keys.main, 0, -1) == [b"1"])
+        return PutBack(rest_s=inf if job.item_id == b"1" else 0.05)
+
+    summary = queue.work(rest_once, drain=True, concurrency=2)
+    assert summary.fates == {Fate.RELEASED: 2, Fate.COMPLETED: 2}
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -203,10 +214,7 @@ def test_what_was_taken_beside_the_last_failure_is_put_back_as_it_was(
     foreign.waiting(*ids)
     events: list[WorkEvent] = []
     summary = queue.work(
-        lambda _job: GiveUp(b"no"),
-        max_failures=3,
-        concurrency=concurrency,
-        on_event=events.append,
+        lambda _job: GiveUp(b"no"), max_failures=3, concurrency=concurrency, on_event=events.append
     )
     ran = {event.job.item_id for event in events if isinstance(event, Started)}
     assert len(ran) == len([event for event in events if isinstance(event, Ended)])
@@ -310,19 +318,45 @@ def test_impossible_options_are_refused(queue: WorkQueue) -> None:
 # Leases.
 
 
+@pytest.mark.parametrize("slow", ["handler", "listener"])
 def test_a_lease_is_renewed_while_the_handler_runs(
-    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, slow: str
 ) -> None:
     foreign.waiting(b"1")
 
-    def work_until_renewed_twice(_job: Job) -> None:
-        lease = queue.keys.lease(b"1")
-        for _ in range(2):
-            raw.pexpire(lease, 100_000)
-            until(lambda: raw.pttl(lease) <= 1500)
+    def wait_for_renewals(at: object) -> None:
+        if isinstance(at, Job if slow == "handler" else Started):
+            for _ in range(2):
+                raw.pexpire(queue.keys.lease(b"1"), 100_000)
+                until(lambda: raw.pttl(queue.keys.lease(b"1")) <= 1500)
 
-    summary = queue.work(work_until_renewed_twice, drain=True, for_s=1.5)
+    summary = queue.work(wait_for_renewals, drain=True, for_s=1.5, on_event=wait_for_renewals)
     assert summary.fates == {Fate.COMPLETED: 1}
+
+
+def test_leases_are_renewed_though_an_error_ends_the_worker(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"2")
+    refused = threading.Event()
+
+    def refuse(event: WorkEvent) -> None:
+        if isinstance(event, Lost):
+            refused.set()
+            raise ValueError("refused")
+
+    def run(job: Job) -> None:
+        if job.item_id == b"1":
+            foreign.lease(b"1")
+        assert refused.wait(30)
+        if job.item_id == b"1":
+            return
+        raw.pexpire(queue.keys.lease(b"2"), 100_000)
+        until(lambda: raw.pttl(queue.keys.lease(b"2")) <= 1500)
+
+    with pytest.raises(ValueError, match="refused"):
+        queue.work(run, concurrency=2, for_s=1.5, on_event=refuse)
+    assert raw.exists(queue.keys.item(b"2")) == 0
 
 
 def test_an_item_whose_lease_was_lost_is_not_completed(
@@ -448,6 +482,22 @@ def test_an_outage_that_only_renewals_see_ends_for_the_listener_as_well(
             WorkQueue(connection, QUEUE).work(run, drain=True, for_s=12, on_event=events.append)
     (again,) = [event for event in events[1:] if isinstance(event, Contact)]
     assert again.after_s is not None
+
+
+@pytest.mark.ci
+def test_a_link_that_has_died_silently_loses_no_job(start_server: StartServer) -> None:
+    server = start_server()
+    with server.client() as raw, closing(VirtualAddress(server.socket)) as address:
+        Foreign(raw).waiting(b"1")
+
+        def run(_job: Job) -> None:
+            address.forget(resets=False)
+            # Longer than a lease.
+            time.sleep(13)
+
+        with connect(Server(address.url)) as connection:
+            summary = WorkQueue(connection, QUEUE).work(run, drain=True, for_s=12)
+    assert summary.fates == {Fate.COMPLETED: 1}
 
 
 def test_a_server_that_was_never_there_ends_the_worker(tmp_path: Any) -> None:

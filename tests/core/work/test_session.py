@@ -8,12 +8,7 @@ import pytest
 import redis
 
 from rwq_cli.core import InvalidArgument, WorkQueue
-from rwq_cli.core.errors import (
-    ConnectionLost,
-    OutOfMemory,
-    ServerError,
-    WrongType,
-)
+from rwq_cli.core.errors import ConnectionLost, OutOfMemory, ServerError, WrongType
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.work.job import (
     Done,
@@ -418,11 +413,7 @@ def test_an_end_in_doubt_is_not_said_to_be_done_when_its_lease_has_ended(
 
 @every_end
 def test_an_end_in_doubt_leaves_what_happened_to_the_item_since(
-    session: WorkSession,
-    unreliable: Unreliable,
-    foreign: Foreign,
-    raw: redis.Redis,
-    name: str,
+    session: WorkSession, unreliable: Unreliable, foreign: Foreign, raw: redis.Redis, name: str
 ) -> None:
     foreign.waiting(b"1")
     (job,) = take(session)
@@ -501,14 +492,24 @@ def test_a_job_is_forgiven_once_even_if_the_reply_is_lost(
     assert counts(raw) == {b"1": b"2"}
 
 
+@pytest.mark.parametrize("lost", ["", "replies"])
 def test_an_end_is_settled_even_if_nothing_can_be_taken(
-    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+    session: WorkSession,
+    unreliable: Unreliable,
+    foreign: Foreign,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    lost: str,
 ) -> None:
     foreign.waiting(b"1")
     (job,) = take(session)
+    unreliable.loses = lost
+    if lost:
+        assert session.exchange([(job, Done())]).error
+    unreliable.loses = ""
     raw.hset(keys.item(b"2"), "field", "value")
     raw.lpush(keys.main, b"2")
-    result = session.exchange([(job, Done())], take=1)
+    result = session.exchange([] if lost else [(job, Done())], take=1)
     assert [ended.fate for ended in result.ended] == [Fate.COMPLETED]
     assert isinstance(result.error, WrongType)
     assert session.unsettled == 0
@@ -661,11 +662,7 @@ def test_a_wait_ends_when_an_item_falls_due(
 
 
 def test_a_wait_notices_an_item_that_is_delayed_meanwhile(
-    live_session: WorkSession,
-    foreign: Foreign,
-    queue: WorkQueue,
-    looks_often: float,
-    later: Later,
+    live_session: WorkSession, foreign: Foreign, queue: WorkQueue, looks_often: float, later: Later
 ) -> None:
     assert take(live_session) == []
     later(lambda: foreign.delayed(b"1", queue.now_ms() + round(looks_often * 1000)))
