@@ -58,9 +58,7 @@ def add(
     id_from: Annotated[
         IdRule | None,
         option(
-            "--id-from RULE",
-            "uuid (default); from data: sha256, line, field:NAME.",
-            parse_id_rule,
+            "--id-from RULE", "uuid (default); from data: sha256, line, field:NAME.", parse_id_rule
         ),
     ] = None,
     unique: Annotated[bool, option("--unique", "Skip the check for duplicates.")] = False,

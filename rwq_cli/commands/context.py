@@ -198,11 +198,7 @@ def show(
     _show_one(settings, context, settings.contexts.current)
 
 
-@command(
-    record=CONTEXT_FIELDS,
-    usage="usage error, or the file cannot be used",
-    partial=UNWRITTEN,
-)
+@command(record=CONTEXT_FIELDS, usage="usage error, or the file cannot be used", partial=UNWRITTEN)
 def set_(
     settings: Settings,
     name: NameArgument,

@@ -40,8 +40,7 @@ def local_sections(status: LocalStatus) -> list[Section]:
 GROUP_HELP = "Start, stop or inspect the embedded server behind -u local:."
 
 Directory = Annotated[
-    str | None,
-    argument("[DIR]", "Default: that of -u local:DIR, else ~/.local/state/rwq/local."),
+    str | None, argument("[DIR]", "Default: that of -u local:DIR, else ~/.local/state/rwq/local.")
 ]
 
 

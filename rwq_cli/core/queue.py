@@ -169,7 +169,8 @@ class WorkQueue(ActingQueue):
 
         Raises:
             InvalidArgument: A number is too small, or the queues are not on one connection.
-            TypeError: The handler returned something else than None, bytes or a `JobEnd`.
+            TypeError: The handler returned something else than None, bytes or a `JobEnd`, or one
+                whose text is not bytes.
             ServerError: The server refused a call, was never reached, or was gone for too long. A
                 clean returns items that are still leased when their leases have ended.
         """

@@ -320,8 +320,7 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
     ):
         others = [each for each in OutputFormat if not each.is_raw]
         raise InvalidArgument(
-            f"-o {output} has nothing to print for this command",
-            f"use one of {', '.join(others)}",
+            f"-o {output} has nothing to print for this command", f"use one of {', '.join(others)}"
         )
 
 

@@ -20,11 +20,7 @@ NOT_COUNTED = "not counted"
 
 
 def count_field(
-    name: str,
-    path: str,
-    help: str = "a count",
-    rank: int = 0,
-    style: str | None = None,
+    name: str, path: str, help: str = "a count", rank: int = 0, style: str | None = None
 ) -> Field[Any]:
     """Return the field of a count, shown as `-` if unknown, `>41,000` if more; styled above 0."""
     count = attribute(path)

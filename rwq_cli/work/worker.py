@@ -89,8 +89,7 @@ class Worker:
         # Events that nobody has read.
         self._events: deque[Event] = deque()
         self._commands = Commands(
-            *(invocations, outputs, limits, notes),
-            *(self._may_begin, self._began, self._end_with),
+            *(invocations, outputs, limits, notes), *(self._may_begin, self._began, self._end_with)
         )
         # The command of each job that is not settled.
         self._run_of: dict[Job, Run] = {}

@@ -155,12 +155,7 @@ def test_the_result_of_a_completed_item_is_shown(rwq: Rwq, foreign: Foreign) -> 
     record = result.json
     assert (result.code, record["result"]) == (
         1,
-        {
-            "status": "rejected",
-            "completed_ms": 1_700_000_000_000,
-            "bytes": 4,
-            "ttl_ms": None,
-        },
+        {"status": "rejected", "completed_ms": 1_700_000_000_000, "bytes": 4, "ttl_ms": None},
     )
     assert record["meaning"] == "The item no longer exists: it was rejected."
     assert record["commands"] == ["rwq result -q jobs a"]

@@ -115,12 +115,7 @@ class TestColour:
         ],
     )
     def test_options_and_variables_decide(
-        self,
-        rwq: Rwq,
-        words: str,
-        variables: dict[str, str],
-        on_screen: bool,
-        in_a_pipe: bool,
+        self, rwq: Rwq, words: str, variables: dict[str, str], on_screen: bool, in_a_pipe: bool
     ) -> None:
         line = ("leases", *words.split())
         seen = rwq.on_screen(*line, columns=160, variables=variables)[1]

@@ -67,7 +67,7 @@ def limited(timeout_s: float) -> float:
 
 @contextmanager
 def deadline(seconds: float, *, is_patient: bool = True) -> Iterator[None]:
-    """Within the block, limit the thread's wait for a reply to a deadline plus a grace period.
+    """Within the block, limit this thread's waits for replies to a deadline plus a grace period.
 
     It is so many seconds from now, 0 for none; infinity is none, too, for a caller that waits for
     as long as it takes until a refusal passes. One that `is_patient` waits by design: for a

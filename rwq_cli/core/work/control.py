@@ -22,7 +22,7 @@ class Started(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A running job has lost its item; its handler goes on, and its result is ignored."""
+    """A job has lost its item before its end; its handler goes on, and its result is ignored."""
 
     job: Job
 

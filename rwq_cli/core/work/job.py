@@ -189,7 +189,7 @@ class RetryPolicy:
 class Loss(StrEnum):
     """Why a worker does not hold an item any more.
 
-    `TAKEN`: another worker has leased it. `ENDED`: its lease ended, or was ended by force. `MOVED`:
+    `TAKEN`: somebody has leased it again. `ENDED`: its lease ended, or was ended by force. `MOVED`:
     it was delayed or buried. `GONE`: it was completed or removed. `WRONG_TYPE`: something else has
     its data key or a lease key. `UNREACHABLE`: its lease ended by the client's clock while the
     server did not answer.

@@ -190,7 +190,8 @@ class Worker:
             while not (self._to_run or self._is_over):
                 self._lead()
             if self._is_over and self._ends:
-                # The thread that ends the worker did not wait for this one, whose call took items.
+                # The worker has ended by an error, or by Ctrl-C, while this thread waited for its
+                # turn or for a reply.
                 self._record(self.session.exchange(taken_from(self._ends)))
             return None if self._is_over else self._to_run.popleft()
 

@@ -29,7 +29,7 @@ _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
 
 
 class WorkSession:
-    """Leases items from queues and ends them, in one thread, and renews their leases in any."""
+    """Leases items and ends them, one call at a time; any thread may renew the leases."""
 
     def __init__(
         self,
