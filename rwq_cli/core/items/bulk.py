@@ -166,13 +166,11 @@ class Seen(NamedTuple):
         main, processing = self.places
         lists = [each for each in zip((0, 1), self.lengths, self.places, strict=True) if each[2]]
 
-        def turn(item_id: bytes) -> int:
-            if item_id in main:
-                return main[item_id][0]
-            return LONGEST_LIST + processing.get(item_id, (LONGEST_LIST,))[0]
-
+        turns = dict.fromkeys(ids, 2 * LONGEST_LIST)
+        turns.update({item_id: LONGEST_LIST + at[0] for item_id, at in processing.items()})
+        turns.update({item_id: at[0] for item_id, at in main.items()})
         located, places, effort, last = list[bytes](), list[str](), 0, 0
-        for item_id in ids if in_order else sorted(ids, key=turn):
+        for item_id in ids if in_order else sorted(ids, key=turns.__getitem__):
             words = ""
             for number, length, found in lists:
                 for place in found.get(item_id, ()):

@@ -89,7 +89,9 @@ local function act(ids, status_of, write, type_of)
     return groups[status]
   end })
   for i, id in ipairs(ids) do
-    local status = status_of(id, facts[id], now_ms)
+    local found = facts[id]
+    found.id = id
+    local status = status_of(id, found, now_ms)
     local group = groups[status]
     statuses[i], group[#group + 1] = status, id
   end

@@ -45,23 +45,27 @@ local function pushed_ms(facts)
   return value and tonumber(string.match(value, '%d+$'))
 end
 
--- The facts about IDs, by ID: see `lib/state.lua`. How often they are in main and in processing is false until it is
--- set. `type_of(id)` reads the type of an ID's data key, for operations that also read the data. Also returns the
--- scores, as `scores_of` does.
+-- The facts about IDs, by ID: see `lib/state.lua`. Until they are located, they are in no list. `type_of(id)` reads the
+-- type of an ID's data key, for operations that also read the data. Also returns the scores, as `scores_of` does.
+--
+-- IDs in a row may share their facts, if both lease keys of each have the same value, and it has no score: a table for
+-- each would cost as much as reading its type. Who needs the time left of a lease sets the `id` before.
 local function read_facts(ids, type_of)
-  local facts, values = {}, lease_values(ids)
+  local facts, values, same = {}, lease_values(ids), {}
   local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
   for i = 1, #ids do
-    local id, new, old = ids[i], values[2 * i - 1] or nil, values[2 * i] or nil
+    local id, new, old = ids[i], values[2 * i - 1] or false, values[2 * i] or false
     local data = type_of and type_of(id) or redis.call('TYPE', item_prefix .. id).ok
-    -- Most IDs have no more, and a table of four fields costs half as much as one of eight.
-    if not (new or old or due[i] or burials[i]) then
-      facts[id] = { id = id, data = data, main = false, processing = false }
-    else
+    if new ~= old or due[i] or burials[i] then
       facts[id] = {
-        id = id, data = data, main = false, processing = false, new = new, old = old,
+        id = id, data = data, main = 0, processing = 0, new = new, old = old,
         due_ms = due[i] and tonumber(due[i]) or nil, buried_ms = burials[i] and tonumber(burials[i]) or nil,
       }
+    else
+      if same.data ~= data or same.new ~= new then
+        same = { id = id, data = data, main = 0, processing = 0, new = new, old = new, is_shared = true }
+      end
+      facts[id] = same
     end
   end
   return facts, due, burials

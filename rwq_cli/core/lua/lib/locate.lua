@@ -1,5 +1,5 @@
 -- Finding the list entries of IDs, and removing them. An ID that is not found as the caller saw it, or was pushed
--- since, is left for another call: the facts about it have no places.
+-- since, is left for another call: `main` is false in its facts.
 -- include: facts
 -- arg where  'name': in the whole of both lists; 'places': where the caller saw them; 'leased': in processing, because
 --   the caller has leased them
@@ -19,20 +19,36 @@ local LEASED_ENTRIES = 100000
 -- By list and index from the left end, the entries of the IDs that were located.
 local entries_at = { [main] = {}, [processing] = {} }
 
-local function locate_by_name(ids, facts)
-  if #ids * (redis.call('LLEN', main) + redis.call('LLEN', processing)) > scan_max then
-    return
+local ELSEWHERE = { main = false }
+
+-- By list and shared facts, those with one more entry there.
+local with_more = { [main] = {}, [processing] = {} }
+
+local function note_entry(list, at, id, facts)
+  local name, found = list == main and 'main' or 'processing', facts[id]
+  if found.is_shared then
+    local more = with_more[list][found]
+    if not more then
+      more = { is_shared = true, data = found.data, new = found.new, old = found.old }
+      more.main, more.processing = found.main, found.processing
+      more[name], with_more[list][found] = found[name] + 1, more
+    end
+    facts[id] = more
+  else
+    found[name] = found[name] + 1
   end
+  entries_at[list][at] = id
+end
+
+local function locate_by_name(ids, facts)
+  local is_long = #ids * (redis.call('LLEN', main) + redis.call('LLEN', processing)) > scan_max
   for _, id in ipairs(ids) do
-    local counts = {}
-    for list, entries in pairs(entries_at) do
-      local indexes = redis.call('LPOS', list, id, 'COUNT', 0)
-      counts[list] = #indexes
-      for _, at in ipairs(indexes) do
-        entries[at] = id
+    facts[id] = is_long and ELSEWHERE or facts[id]
+    for list in pairs(is_long and {} or entries_at) do
+      for _, at in ipairs(redis.call('LPOS', list, id, 'COUNT', 0)) do
+        note_entry(list, at, id, facts)
       end
     end
-    facts[id].main, facts[id].processing = counts[main], counts[processing]
   end
 end
 
@@ -42,61 +58,46 @@ end
 local function locate_leased(ids, facts)
   local length, passed = redis.call('LLEN', processing), 0
   for _, id in ipairs(ids) do
-    if passed > LEASED_ENTRIES then
-      return
-    end
-    local at = redis.call('LPOS', processing, id)
+    local at = passed <= LEASED_ENTRIES and redis.call('LPOS', processing, id)
+    facts[id] = passed <= LEASED_ENTRIES and facts[id] or ELSEWHERE
     passed = passed + (at or length)
     if at then
-      entries_at[processing][at] = id
+      note_entry(processing, at, id, facts)
     end
-    facts[id].main, facts[id].processing = 0, at and 1 or 0
   end
 end
 
--- Call `note(id, list, index from the left end)` for each place where the caller saw an ID: what comes next to be
--- leased last.
+-- Call `note(list, index from the left end, id)` for each place where the caller saw an ID: what comes next to be leased
+-- last.
 local function each_place(ids, seen, note)
   local lists = { [0] = main, processing, main, processing }
   local last = { [2] = redis.call('LLEN', main) - 1, [3] = redis.call('LLEN', processing) - 1 }
-  local function note_place(id, place)
+  local function note_place(place, id)
     local kind = place % 4
     local at = (place - kind) / 4
-    note(id, lists[kind], last[kind] and last[kind] - at or at)
+    note(lists[kind], last[kind] and last[kind] - at or at, id)
   end
   for i = #ids, 1, -1 do
     if type(seen[i]) == 'number' then
-      note_place(ids[i], seen[i])
+      note_place(seen[i], ids[i])
     else
       for _, place in ipairs(seen[i]) do
-        note_place(ids[i], place)
+        note_place(place, ids[i])
       end
     end
   end
 end
 
--- How many entries of an ID the caller saw in main, and in processing, given its place or its places.
-local function seen_counts(some)
-  if type(some) == 'number' then
-    return 1 - some % 2, some % 2
-  end
-  local in_processing = 0
-  for _, place in ipairs(some) do
-    in_processing = in_processing + place % 2
-  end
-  return #some - in_processing, in_processing
-end
-
--- Note the entries that are recent, or near those that were seen, of the IDs by index, and how many each ID has.
-local function read_near(list, seen, drift, facts, found, counts)
+-- Note the entries of the IDs that are recent, or near those that were seen.
+local function read_near(list, seen, drift, facts)
+  local found = entries_at[list]
   local function read(first, last)
     first = math.max(0, first)
     -- What was there may have been popped; to LRANGE, a negative index is one from the other end.
     for i, id in ipairs(last < 0 and {} or redis.call('LRANGE', list, first, last)) do
       local at = first + i - 1
       if facts[id] and not found[at] then
-        found[at] = id
-        counts[id] = (counts[id] or 0) + 1
+        note_entry(list, at, id, facts)
       end
     end
   end
@@ -114,16 +115,16 @@ end
 
 -- How far entries of a list have moved since the caller saw them, as the first tells that is not where it was; nil if
 -- it left the list. Of an ID with several, one may have moved, because what was removed was to the left of it alone.
-local function drift_of(list, seen, seen_at, facts, found, counts)
-  local times, passed = {}, {}
+local function drift_of(list, seen, seen_at, facts)
+  local name, times, passed = list == main and 'main' or 'processing', {}, {}
   for _, id in pairs(seen_at) do
     times[id] = (times[id] or 0) + 1
   end
   for _, at in ipairs(seen) do
     local id = seen_at[at]
-    if counts[id] ~= times[id] and facts[id].data == 'string' then
+    if facts[id][name] ~= times[id] and facts[id].data == 'string' then
       passed[id] = (passed[id] or 0) + 1
-      if found[at] ~= id then
+      if entries_at[list][at] ~= id then
         local now = redis.call('LPOS', list, id, 'RANK', passed[id])
         return now and now - at
       end
@@ -131,49 +132,56 @@ local function drift_of(list, seen, seen_at, facts, found, counts)
   end
 end
 
--- Set the places of the IDs that are as often in each list as the caller saw them. Returns whether all are.
-local function set_places(ids, facts, seen, counts)
-  local all_main, all_processing, are_as_seen = counts[main], counts[processing], true
+-- The IDs that are not as often in each list as the caller saw them, or were pushed since.
+local function moved_ids(ids, facts, seen)
+  local moved = {}
   for i, id in ipairs(ids) do
-    local in_main, in_processing = all_main[id] or 0, all_processing[id] or 0
-    local seen_main, seen_processing = seen_counts(seen[i])
-    local is_as_seen, found = in_main == seen_main and in_processing == seen_processing, facts[id]
-    are_as_seen = are_as_seen and is_as_seen
-    is_as_seen = is_as_seen and not (in_main + in_processing == 0 and (pushed_ms(found) or -1) >= seen_ms)
-    found.main, found.processing = is_as_seen and in_main, is_as_seen and in_processing
+    local found, some, entries, in_processing = facts[id], seen[i], 1, 0
+    if type(some) == 'number' then
+      in_processing = some % 2
+    else
+      entries = #some
+      for _, place in ipairs(some) do
+        in_processing = in_processing + place % 2
+      end
+    end
+    if found.processing ~= in_processing or found.main ~= entries - in_processing
+      or entries == 0 and (pushed_ms(found) or -1) >= seen_ms then
+      moved[#moved + 1] = id
+    end
   end
-  return are_as_seen
+  return moved
 end
 
 local function locate_at_places(ids, facts)
-  local seen, indexes, counts, seen_at, is_sorted = cjson.decode(places), {}, {}, {}, true
-  for list in pairs(entries_at) do
-    indexes[list], counts[list], seen_at[list] = {}, {}, {}
-  end
-  each_place(ids, seen, function(_, list, at)
+  local seen, is_sorted = cjson.decode(places), true
+  local indexes, seen_at = { [main] = {}, [processing] = {} }, { [main] = {}, [processing] = {} }
+  each_place(ids, seen, function(list, at)
     local before = indexes[list]
     is_sorted = is_sorted and at > (before[#before] or -1)
     before[#before + 1] = at
   end)
-  for list, found in pairs(entries_at) do
+  for list, some in pairs(indexes) do
     if not is_sorted then
-      table.sort(indexes[list])
+      table.sort(some)
     end
-    read_near(list, indexes[list], 0, facts, found, counts[list])
+    read_near(list, some, 0, facts)
   end
-  if set_places(ids, facts, seen, counts) then
-    return
-  end
-  each_place(ids, seen, function(id, list, at)
-    seen_at[list][at] = id
-  end)
-  for list, found in pairs(entries_at) do
-    local drift = drift_of(list, indexes[list], seen_at[list], facts, found, counts[list])
-    if drift then
-      read_near(list, indexes[list], drift, facts, found, counts[list])
+  local moved = moved_ids(ids, facts, seen)
+  if #moved > 0 then
+    each_place(ids, seen, function(list, at, id)
+      seen_at[list][at] = id
+    end)
+    for list, some in pairs(indexes) do
+      local drift = drift_of(list, some, seen_at[list], facts)
+      if drift then
+        read_near(list, some, drift, facts)
+      end
+    end
+    for _, id in ipairs(moved_ids(ids, facts, seen)) do
+      facts[id] = ELSEWHERE
     end
   end
-  set_places(ids, facts, seen, counts)
 end
 
 local locate = ({ name = locate_by_name, leased = locate_leased, places = locate_at_places })[where]
@@ -198,23 +206,21 @@ local function remove_entries(ids, kept)
     is_removed[id] = true
   end
   for list, entries in pairs(entries_at) do
-    local indexes, last, length = {}, kept and last_entries(list), redis.call('LLEN', list)
-    local first = length
+    local indexes, latest, length = {}, kept and last_entries(list), redis.call('LLEN', list)
+    local first, last = length, -1
     for at, id in pairs(entries) do
-      if is_removed[id] and not (kept and kept[id] == list and last[id] == at) then
-        indexes[#indexes + 1], first = at, at < first and at or first
+      if is_removed[id] and not (kept and kept[id] == list and latest[id] == at) then
+        indexes[#indexes + 1], first, last = at, at < first and at or first, at > last and at or last
       end
     end
     local count = #indexes
     if count > 0 and first == length - count then
       redis.call('RPOP', list, count)
     elseif count > 0 then
-      table.sort(indexes)
       for _, at in ipairs(indexes) do
         redis.call('LSET', list, at, REMOVED)
       end
-      local from_left = indexes[count] < length - 1 - first
-      redis.call('LREM', list, from_left and count or -count, REMOVED)
+      redis.call('LREM', list, last < length - 1 - first and count or -count, REMOVED)
     end
   end
 end

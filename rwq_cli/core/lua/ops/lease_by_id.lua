@@ -10,8 +10,9 @@
 -- ('' if it cannot be read) and its time left, ms, -1 for no expiry, else -2. The position counts from the right end of
 -- main, -1 if it is not there. `returns` is how often it was returned, '' for never.
 local facts = read_facts({ id })
-local found = facts[id]
 locate({ id }, facts)
+local found = facts[id]
+found.id = id
 if not found.main then
   return {}
 end

@@ -19,6 +19,7 @@ end
 local counts, facts, due, burials = counts_of(ids), read_facts(ids)
 for i, id in ipairs(ids) do
   local found, last = facts[id], #reply
+  found.id = id
   reply[last + 1] = found.data
   reply[last + 2], reply[last + 3] = lease_reply(found, 'new')
   reply[last + 4], reply[last + 5] = lease_reply(found, 'old')
