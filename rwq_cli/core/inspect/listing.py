@@ -193,11 +193,11 @@ def _walk(
     for where, cursor in cursors.items():
         is_main, in_processing = where == "main", where == "processing"
         for page in cursor:
-            found = dict(enumerate(page, cursor.offset))
-            if seen or matches:
-                found = {at: item_id for at, item_id in found.items() if is_wanted(item_id)}
-            if not is_main:
-                found = dict(enumerate(dict.fromkeys(found.values())))
+            numbered = enumerate(page if is_main else dict.fromkeys(page), cursor.offset)
+            if matches is None and seen.isdisjoint(page):
+                found = dict(numbered)
+            else:
+                found = {at: item_id for at, item_id in numbered if is_wanted(item_id)}
             ids, unsure = list(found.values()), list[bytes]()
             read: Iterable[tuple[State, Facts | None]]
             if facts_too:
@@ -215,11 +215,11 @@ def _walk(
                 looked_up = facts_of(queue, unsure)
                 read_by_id.update((facts.item_id, (facts.state, facts)) for facts in looked_up)
                 read = read_by_id.values()
-            entries: list[_Entry] = []
-            for (at, item_id), (state, facts) in zip(found.items(), read, strict=True):
-                if state in LISTED_IN[where]:
-                    position = (length - 1 - at if tail else at) if is_main else None
-                    entries.append((item_id, state, position, facts))
+            entries = [
+                (item_id, state, (length - 1 - at if tail else at) if is_main else None, facts)
+                for (at, item_id), (state, facts) in zip(found.items(), read, strict=True)
+                if state in LISTED_IN[where]
+            ]
             # Of main, which may be long, only what has an entry in a sorted set, too.
             seen.update(
                 item_id

@@ -19,8 +19,9 @@ for i, id in ipairs(ids) do
     facts.data = redis.call('TYPE', item_prefix .. id).ok
   end
   facts.due_ms, facts.buried_ms = tonumber(due[i] or nil), tonumber(burials[i] or nil)
-  local is_in_one = (facts.due_ms == nil) ~= (facts.buried_ms == nil)
-  unsure[#unsure + 1] = (facts.due_ms or facts.buried_ms) and not (is_in_one and is_guarded(facts)) and id or nil
+  if (facts.due_ms or facts.buried_ms) and (facts.due_ms and facts.buried_ms or not is_guarded(facts)) then
+    unsure[#unsure + 1] = id
+  end
   local state = state_of(facts, now_ms)
   codes[i] = code_of[state]
   digests[#digests + 1] = state == 'abandoned' and digest or nil
