@@ -183,21 +183,26 @@ class Survey:
             # memory.
             deque(map(listed.discard, ids), maxlen=0)
             if self._on_leased is not None:
-                self._note_keys(command, page)
+                self._note_types(command, page)
+                if len(ids) < len(page):
+                    self._note_others([k for k in page if not k.startswith(keys.item_prefix)])
         nested = nested_names(queue, map(keys.item, unlisted))
         return (i for i in unlisted if not (nested and is_key_of(keys.item(i), nested)))
 
-    def _note_keys(self, command: Command, page: Sequence[bytes]) -> None:
-        """Note what a page of keys, which the command has read, has besides data."""
-        queue, keys, strings = self._queue, self._queue.keys, list[bytes]()
+    def _note_types(self, command: Command, page: Sequence[bytes]) -> None:
+        """Note the keys of items and leases in a page, which the command has read, that are not
+        strings."""
+        queue, strings = self._queue, list[bytes]()
         if len(page) > _FEW_TYPES:
             _, strings = queue.call(*command, "TYPE", "string")
         if page != strings:
-            known = set(strings)
-            others = [k for k in page if k not in known and k.startswith(keys.id_prefixes)]
-            types = types_of(queue, others).items()
+            prefixes, known = queue.keys.id_prefixes, set(strings)
+            unsure = (key for key in page if key not in known and key.startswith(prefixes))
+            types = types_of(queue, unsure).items()
             self.wrong.update((k, kind) for k, kind in types if kind not in ("string", "none"))
-        page = [key for key in page if not key.startswith(keys.item_prefix)]
+
+    def _note_others(self, page: Sequence[bytes]) -> None:
+        keys = self._queue.keys
         leased = dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
         if self._on_leased is not None:
             self._on_leased([i for i in leased if not may_be_in_nested_queue(i)])
