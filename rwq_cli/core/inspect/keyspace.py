@@ -190,16 +190,14 @@ class Survey:
         return (i for i in unlisted if not (nested and is_key_of(keys.item(i), nested)))
 
     def _note_types(self, command: Command, page: Sequence[bytes]) -> None:
-        """Note the keys of items and leases in a page, which the command has read, that are not
-        strings."""
+        """Note keys of the wrong type in a page, which the command has read."""
         queue, strings = self._queue, list[bytes]()
         if len(page) > _FEW_TYPES:
             _, strings = queue.call(*command, "TYPE", "string")
         if page != strings:
             prefixes, known = queue.keys.id_prefixes, set(strings)
-            unsure = (key for key in page if key not in known and key.startswith(prefixes))
-            types = types_of(queue, unsure).items()
-            self.wrong.update((k, kind) for k, kind in types if kind not in ("string", "none"))
+            types = types_of(queue, (k for k in page if k not in known and k.startswith(prefixes)))
+            self.wrong.update((k, t) for k, t in types.items() if t not in ("string", "none"))
 
     def _note_others(self, page: Sequence[bytes]) -> None:
         keys = self._queue.keys

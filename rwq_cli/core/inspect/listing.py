@@ -5,7 +5,7 @@ from functools import partial
 from heapq import merge, nsmallest
 from itertools import islice, repeat
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import LONGEST_LIST, Flush
 from rwq_cli.core.clock import GRACE_S
@@ -37,7 +37,7 @@ from rwq_cli.core.inspect.selection import (
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint, mark_of
-from rwq_cli.core.state.probe import probe, states_and_unsure
+from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import Facts, is_guard
 
 
@@ -191,7 +191,8 @@ def _walk(
             cursors[where] = ListCursor(queue, key, from_left=tail, start=skip, page_size=size)
     read_first_pages(queue, *cursors.values())
     for where, cursor in cursors.items():
-        is_main, in_processing = where == "main", where == "processing"
+        is_main = where == "main"
+        known: dict[str, Any] = {"in_main": is_main, "in_processing": where == "processing"}
         for page in cursor:
             numbered = enumerate(page if is_main else dict.fromkeys(page), cursor.offset)
             if matches is None and seen.isdisjoint(page):
@@ -201,14 +202,11 @@ def _walk(
             ids, unsure = list(found.values()), list[bytes]()
             read: Iterable[tuple[State, Facts | None]]
             if facts_too:
-                exact = list(probe(queue, ids, in_main=is_main, in_processing=in_processing))
+                exact = list(probe(queue, ids, **known))
                 read = [(facts.state, facts) for facts in exact]
                 unsure = [facts.item_id for facts in exact if facts.has_unsure_schedule]
             else:
-                known_states, unsure = states_and_unsure(
-                    queue, ids, in_main=is_main, in_processing=in_processing
-                )
-                read = zip(known_states, repeat(None), strict=False)
+                read = zip(states(queue, ids, **known, unsure=unsure), repeat(None), strict=False)
             if where in _ZSETS and unsure:
                 # What is in both, or lacks a guard, may be in another state, wherever it is.
                 read_by_id = dict(zip(ids, read, strict=True))

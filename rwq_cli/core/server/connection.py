@@ -15,9 +15,8 @@ from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.patience import READS_ONLY, CancelToken, deadline
 
-# Keys that one call examines. The cursor of the next call is in the reply, so over a long line each
-# call costs a round trip: then they are more, which takes the server some five milliseconds, and
-# both sides longer for each key, because the keys of a page leave the processor's cache.
+# Keys that one call examines: few stay in the processor's cache, many take the server some five
+# milliseconds. The cursor of the next call is in the reply, so each costs a round trip.
 SCAN_COUNTS = 3000, 12_000
 # How many calls may be outstanding: with 250 items a call, 100,000 items take 17 round trips, and
 # a caller that stops waits for this many.

@@ -81,22 +81,22 @@ def parse_facts(
 
 
 def states(
-    queue: Queue, ids: Sequence[bytes], *, in_main: int = 0, in_processing: int = 0
+    queue: Queue,
+    ids: Sequence[bytes],
+    *,
+    in_main: int = 0,
+    in_processing: int = 0,
+    unsure: list[bytes] | None = None,
 ) -> list[State]:
-    """Read the states of IDs, in order; like `probe`, but the server computes the states."""
-    return states_and_unsure(queue, ids, in_main=in_main, in_processing=in_processing)[0]
-
-
-def states_and_unsure(
-    queue: Queue, ids: Sequence[bytes], *, in_main: int = 0, in_processing: int = 0
-) -> tuple[list[State], list[bytes]]:
-    """The same, and those of the IDs that have an unsure schedule: see `Facts`."""
+    """Read the states of IDs, in order; like `probe`, but the server computes the states. `unsure`
+    gets those of the IDs that have an unsure schedule: see `Facts`."""
     known = {"in_main": in_main, "in_processing": in_processing, "digests_too": False}
-    found, unsure = list[State](), list[bytes]()
+    found = list[State]()
     for _, reply in queue.read_each("states", in_batches(ids, items_max=READ_ITEMS), **known):
         found += states_from(reply)
-        unsure += reply[2:]
-    return found, unsure
+        if unsure is not None:
+            unsure += reply[2:]
+    return found
 
 
 def states_from(reply: Sequence[bytes]) -> list[State]:
