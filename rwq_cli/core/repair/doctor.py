@@ -105,7 +105,7 @@ def diagnose(
                 fixed[problem.code].update(outcomes.ids)
 
     done = {c: fixed[c].union(*(fixed[each] for each in _RESOLVED_BY.get(c, ()))) for c in Code}
-    left = _only(found, lambda item_id, code: item_id not in done[code]) if fixed else found
+    left = _only(found, lambda item_id, code: item_id not in done[code]) if fix else found
     if fix and not dry_run:
         # Other clients may have fixed the rest, or it is gone.
         left = _second_look(queue, left, look.first)

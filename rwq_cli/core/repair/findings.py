@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rwq_cli.core.inspect.keyspace import may_be_in_nested_queue
 from rwq_cli.core.keys import GUARD_MARGIN_MS
@@ -153,14 +153,8 @@ _CHANGED = {
 
 
 def problems_of(facts: Facts) -> Problems:
-    if facts.is_plain and facts.item_id:
-        return _problems_of_plain(*facts[1:4])
-    return _problems_of(facts)
-
-
-@cache
-def _problems_of_plain(*known: Any) -> Problems:
-    return _problems_of(Facts(b"any", *known))
+    is_plain = facts.is_plain and facts.item_id
+    return _problems_of_plain(*facts[1:4]) if is_plain else _problems_of(facts)
 
 
 def _problems_of(facts: Facts) -> Problems:
@@ -169,6 +163,9 @@ def _problems_of(facts: Facts) -> Problems:
     state = facts.state if facts.has_data else State.GHOST
     found = tuple(Problem(code, state, where) for code in codes for where in _places(code, facts))
     return _SHARED.setdefault(found, found)
+
+
+_problems_of_plain = cache(lambda *places: _problems_of(Facts(b"any", *places)))
 
 
 def _places(code: Code, facts: Facts) -> list[str | None]:
