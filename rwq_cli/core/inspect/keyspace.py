@@ -178,7 +178,7 @@ class Survey:
             self.items += len(ids)
             queue.progress.advance(len(ids))
             if not listed.issuperset(ids):
-                unlisted += (item_id for item_id in ids if item_id not in listed)
+                unlisted += [item_id for item_id in ids if item_id not in listed]
             # After many removals, `difference_update` copies the set, which doubles the peak
             # memory.
             deque(map(listed.discard, ids), maxlen=0)

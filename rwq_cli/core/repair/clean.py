@@ -60,6 +60,7 @@ class CleanAction(NamedTuple):
 
 
 Suspects = dict[bytes, Problems]
+_REPAIRS: Mapping[str, Repair] = {repair.value: repair for repair in Repair}
 # What a clean fixes, in this order. Due items are promoted before.
 CLEANED = (
     *(Code.ABANDONED, Code.ORPHANED, Code.STALE_SCHEDULE, Code.GHOST, Code.EMPTY_ID),
@@ -177,7 +178,7 @@ def clean(
                 if status is Status.DROPPED and state is State.ABANDONED:
                     # It waits, too.
                     state = State.DUPLICATED
-                batch.append(CleanAction(item_id, Repair(status.value), state, where))
+                batch.append(CleanAction(item_id, _REPAIRS[status], state, where))
             yield batch
 
 

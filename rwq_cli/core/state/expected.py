@@ -3,6 +3,7 @@ the conditions that they must still meet."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha1
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
@@ -40,9 +41,8 @@ class Expected(NamedTuple):
     def id_args(self, ids: Sequence[bytes]) -> Iterable[object]:
         """The IDs as script arguments: each with its fingerprint and its mark, if any."""
         known = [each for each in (self.fingerprints, self.marks) if each is not None]
-        if not known:
-            return ids
-        return (arg for i in ids for arg in (i, *(each.get(i, "") for each in known)))
+        columns = ([each.get(item_id, "") for item_id in ids] for each in known)
+        return chain.from_iterable(zip(ids, *columns, strict=True)) if known else ids
 
 
 ANY = Expected()
