@@ -195,7 +195,7 @@ local function last_entries(list)
   return last
 end
 
--- Stands for entries that are about to be removed; never an ID.
+-- Stands for entries that are about to be removed; never an ID. As long as most of them are, it fits in their places.
 local REMOVED = '\0rwq-removed\0'
 
 -- Remove the list entries of located IDs, once in a script: the indexes change. `kept` has, by ID, the list of which
@@ -213,14 +213,14 @@ local function remove_entries(ids, kept)
         indexes[#indexes + 1], first, last = at, at < first and at or first, at > last and at or last
       end
     end
-    local count = #indexes
+    local count, removed = #indexes, REMOVED .. string.rep('\0', #(ids[1] or '') - #REMOVED)
     if count > 0 and first == length - count then
       redis.call('RPOP', list, count)
     elseif count > 0 then
       for _, at in ipairs(indexes) do
-        redis.call('LSET', list, at, REMOVED)
+        redis.call('LSET', list, at, removed)
       end
-      redis.call('LREM', list, last < length - 1 - first and count or -count, REMOVED)
+      redis.call('LREM', list, last < length - 1 - first and count or -count, removed)
     end
   end
 end
