@@ -8,6 +8,7 @@ written to a journal before.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import (
@@ -158,19 +159,17 @@ class Seen(NamedTuple):
     since_ms: int
 
     def calls(self, ids: Collection[bytes], *, in_order: bool) -> Iterator[Located]:
-        """The calls for IDs, of which any other is in no list.
+        """The calls for IDs: all that have places, and others, which are in no list.
 
         Unless they are to stay in order, those in main come first, next to be leased first; then
         those in processing, longest leased first.
         """
-        main, processing = self.places
         lists = [each for each in zip((0, 1), self.lengths, self.places, strict=True) if each[2]]
-
-        turns = dict.fromkeys(ids, 2 * LONGEST_LIST)
-        turns.update({item_id: LONGEST_LIST + at[0] for item_id, at in processing.items()})
-        turns.update({item_id: at[0] for item_id, at in main.items()})
+        if not in_order:
+            listed = (sorted(found, key=lambda i: found[i][0]) for found in self.places)
+            ids = dict.fromkeys(chain(*listed, ids))
         located, places, effort, last = list[bytes](), list[str](), 0, 0
-        for item_id in ids if in_order else sorted(ids, key=turns.__getitem__):
+        for item_id in ids:
             words = ""
             for number, length, found in lists:
                 for place in found.get(item_id, ()):
