@@ -29,8 +29,8 @@ local function note_entry(list, at, id, facts)
   if found.is_shared then
     local more = with_more[list][found]
     if not more then
-      more = { is_shared = true, data = found.data, new = found.new, old = found.old }
-      more.main, more.processing = found.main, found.processing
+      more = { is_shared = true, data = found.data, new = found.new, old = found.old, main = found.main,
+        processing = found.processing }
       more[name], with_more[list][found] = found[name] + 1, more
     end
     facts[id] = more
@@ -113,21 +113,15 @@ local function read_near(list, seen, drift, facts)
   end
 end
 
--- How far entries of a list have moved since the caller saw them, as the first tells that is not where it was; nil if
--- it left the list. Of an ID with several, one may have moved, because what was removed was to the left of it alone.
+-- How far entries of a list have moved since the caller saw them, as the first item tells that is not near; nil if it
+-- left the list.
 local function drift_of(list, seen, seen_at, facts)
-  local name, times, passed = list == main and 'main' or 'processing', {}, {}
-  for _, id in pairs(seen_at) do
-    times[id] = (times[id] or 0) + 1
-  end
   for _, at in ipairs(seen) do
     local id = seen_at[at]
-    if facts[id][name] ~= times[id] and facts[id].data == 'string' then
-      passed[id] = (passed[id] or 0) + 1
-      if entries_at[list][at] ~= id then
-        local now = redis.call('LPOS', list, id, 'RANK', passed[id])
-        return now and now - at
-      end
+    local found = facts[id]
+    if found.data == 'string' and (list == main and found.main or found.processing) == 0 then
+      local now = redis.call('LPOS', list, id)
+      return now and now - at
     end
   end
 end
