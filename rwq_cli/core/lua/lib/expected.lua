@@ -10,7 +10,8 @@ for state in string.gmatch(states, '[^;]+') do
   expected_states[state] = true
 end
 local expected_data, expected_marks, has_marks = {}, {}, marked_by ~= ''
-local expects_any = expected_states or idle_min or has_fingerprints or has_marks
+local is_by_facts = not (idle_min or has_fingerprints or has_marks)
+local expects_any = expected_states or not is_by_facts
 
 local function ids_in(rest)
   if not (has_fingerprints or has_marks) then
@@ -81,7 +82,8 @@ end
 
 -- Judge IDs by their facts and places, and unless it is a dry run, act: `status_of(id, found, now_ms)` gives the status
 -- of each, `write(groups, facts, now_ms)` gets the IDs by their status, in order. `type_of` is that of `read_facts`.
-local function act(ids, status_of, write, type_of)
+-- `by_facts`: IDs that share their facts have the same status, unless it depends on how long they are leased.
+local function act(ids, status_of, write, type_of, by_facts)
   local facts, now_ms, statuses = read_facts(ids, type_of), clock_ms(), {}
   locate(ids, facts)
   local groups = setmetatable({}, { __index = function(groups, status)
@@ -91,7 +93,8 @@ local function act(ids, status_of, write, type_of)
   for i, id in ipairs(ids) do
     local found = facts[id]
     found.id = id
-    local status = status_of(id, found, now_ms)
+    local status = found.status or status_of(id, found, now_ms)
+    found.status = by_facts and found.is_shared and not (found.new and expected_states) and status or nil
     local group = groups[status]
     statuses[i], group[#group + 1] = status, id
   end
