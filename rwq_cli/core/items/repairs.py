@@ -10,10 +10,10 @@ from getpass import getuser
 from itertools import chain, repeat
 from os import getpid
 from socket import gethostname
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
-from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES, SCAN_BUDGET_ENTRIES, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, SCAN_BUDGET_ENTRIES, in_batches
 from rwq_cli.core.errors import ServerError, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import by_script, run, unlisted
@@ -38,7 +38,7 @@ def repair(
     states, stale schedule entries. Yields what was done, without the skipped."""
     args = {"bury_after": _NEVER if bury_after is None else bury_after, "looked_ms": look.at_ms}
     expected = Expected(frozenset(states), fingerprints=look.digests)
-    act = by_script(queue, "repair", args, expected, items_max=BATCH_WRITES, dry_run=dry_run)
+    act = by_script(queue, "repair", args, expected, dry_run=dry_run)
     for batch in run(queue, act, ids, "repairing"):
         if len(done := batch.without(Status.SKIPPED)):
             yield done
@@ -49,8 +49,7 @@ def restore_guards(
 ) -> Iterator[OutcomeBatch]:
     """Put back the guards of delayed and buried items in no list that are missing under a name."""
     args = {"bury_after": _NEVER, "looked_ms": TIME_MS_MAX}
-    how: dict[str, Any] = {"items_max": BATCH_WRITES, "dry_run": dry_run}
-    act = by_script(queue, "repair", args, Expected(_SCHEDULED), **how)
+    act = by_script(queue, "repair", args, Expected(_SCHEDULED), dry_run=dry_run)
     for batch in act(unlisted(ids, since_ms=TIME_MS_MAX), False):
         yield OutcomeBatch.all_of(batch.ids_with(Status.GUARDED), Status.GUARDED)
 
