@@ -94,7 +94,7 @@ local function act(ids, status_of, write, type_of, by_facts)
     local found = facts[id]
     found.id = id
     local status = found.status or status_of(id, found, now_ms)
-    found.status = by_facts and found.is_shared and not (found.new and expected_states) and status or nil
+    found.status = by_facts and not (found.new and expected_states) and status or nil
     local group = groups[status]
     statuses[i], group[#group + 1] = status, id
   end

@@ -63,7 +63,7 @@ local function read_facts(ids, type_of)
       }
     else
       if same.data ~= data or same.new ~= new then
-        same = { id = id, data = data, main = 0, processing = 0, new = new, old = new, is_shared = true }
+        same = { id = id, data = data, main = 0, processing = 0, new = new, old = new }
       end
       facts[id] = same
     end

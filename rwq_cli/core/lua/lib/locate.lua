@@ -21,23 +21,19 @@ local entries_at = { [main] = {}, [processing] = {} }
 
 local ELSEWHERE = { main = false }
 
--- By list and shared facts, those with one more entry there.
+-- By list and facts, the same with one more entry there.
 local with_more = { [main] = {}, [processing] = {} }
 
 local function note_entry(list, at, id, facts)
-  local name, found = list == main and 'main' or 'processing', facts[id]
-  if found.is_shared then
-    local more = with_more[list][found]
-    if not more then
-      more = { is_shared = true, data = found.data, new = found.new, old = found.old, main = found.main,
-        processing = found.processing }
-      more[name], with_more[list][found] = found[name] + 1, more
-    end
-    facts[id] = more
-  else
-    found[name] = found[name] + 1
+  local found = facts[id]
+  local more = with_more[list][found]
+  if not more then
+    more = { new = found.new, old = found.old, due_ms = found.due_ms, buried_ms = found.buried_ms, data = found.data }
+    more.main = found.main + (list == main and 1 or 0)
+    more.processing = found.processing + (list == main and 0 or 1)
+    with_more[list][found] = more
   end
-  entries_at[list][at] = id
+  facts[id], entries_at[list][at] = more, id
 end
 
 local function locate_by_name(ids, facts)
@@ -72,18 +68,13 @@ end
 local function each_place(ids, seen, note)
   local lists = { [0] = main, processing, main, processing }
   local last = { [2] = redis.call('LLEN', main) - 1, [3] = redis.call('LLEN', processing) - 1 }
-  local function note_place(place, id)
-    local kind = place % 4
-    local at = (place - kind) / 4
-    note(lists[kind], last[kind] and last[kind] - at or at, id)
-  end
   for i = #ids, 1, -1 do
-    if type(seen[i]) == 'number' then
-      note_place(seen[i], ids[i])
-    else
-      for _, place in ipairs(seen[i]) do
-        note_place(place, ids[i])
-      end
+    local some, is_one = seen[i], type(seen[i]) == 'number'
+    for each = 1, is_one and 1 or #some do
+      local place = is_one and some or some[each]
+      local kind = place % 4
+      local at = (place - kind) / 4
+      note(lists[kind], last[kind] and last[kind] - at or at, ids[i])
     end
   end
 end
@@ -130,14 +121,10 @@ end
 local function moved_ids(ids, facts, seen)
   local moved = {}
   for i, id in ipairs(ids) do
-    local found, some, entries, in_processing = facts[id], seen[i], 1, 0
-    if type(some) == 'number' then
-      in_processing = some % 2
-    else
-      entries = #some
-      for _, place in ipairs(some) do
-        in_processing = in_processing + place % 2
-      end
+    local found, some, is_one, in_processing = facts[id], seen[i], type(seen[i]) == 'number', 0
+    local entries = is_one and 1 or #some
+    for each = 1, entries do
+      in_processing = in_processing + (is_one and some or some[each]) % 2
     end
     if found.processing ~= in_processing or found.main ~= entries - in_processing
       or entries == 0 and (pushed_ms(found) or -1) >= seen_ms then
@@ -151,9 +138,8 @@ local function locate_at_places(ids, facts)
   local seen, is_sorted = cjson.decode(places), true
   local indexes, seen_at = { [main] = {}, [processing] = {} }, { [main] = {}, [processing] = {} }
   each_place(ids, seen, function(list, at)
-    local before = indexes[list]
-    is_sorted = is_sorted and at > (before[#before] or -1)
-    before[#before + 1] = at
+    local before, count = indexes[list], #indexes[list]
+    is_sorted, before[count + 1] = is_sorted and at > (before[count] or -1), at
   end)
   for list, some in pairs(indexes) do
     if not is_sorted then

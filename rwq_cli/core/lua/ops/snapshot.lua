@@ -6,7 +6,7 @@
 -- the `lease_reply` of its new lease key, and of its old one; its place (its place in main, counted from the right end;
 -- 'processing'; 'none'; 'elsewhere' if it is not where it was seen); its due time and its time of burial, unix ms, or
 -- ''; how often it was returned, or ''.
-local length, facts, same = redis.call('LLEN', main), {}, { data = 'string', main = 0, processing = 0, is_shared = true }
+local length, facts, same = redis.call('LLEN', main), {}, { data = 'string', main = 0, processing = 0 }
 for i = 1, #ids do
   facts[ids[i]] = same
 end
