@@ -1,7 +1,8 @@
 """The names that the library offers; `rwq_cli.core` looks them up here."""
 
 # mypy: implicit-reexport
-# ruff: noqa: F401
+# Several lines for one module, rather than one for each name.
+# ruff: noqa: F401, I001
 from rwq_cli.core.acting import LeasedItem
 from rwq_cli.core.errors import InvalidArgument, LeaseLost, RwqError, ServerError
 from rwq_cli.core.inspect.queues import queue_names
@@ -16,29 +17,7 @@ from rwq_cli.core.repair.doctor import Diagnosis
 from rwq_cli.core.repair.findings import Code, Finding, Severity
 from rwq_cli.core.server.address import Server, connect
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.work.control import (
-    Contact,
-    EndReason,
-    Failed,
-    Lost,
-    Outage,
-    Started,
-    StopToken,
-    WorkEvent,
-    WorkSummary,
-)
-from rwq_cli.core.work.job import (
-    Done,
-    Ended,
-    Failure,
-    Fate,
-    GiveUp,
-    Handler,
-    Job,
-    JobEnd,
-    Loss,
-    OnFail,
-    PutBack,
-    RetryPolicy,
-    Step,
-)
+from rwq_cli.core.work.control import Contact, EndReason, Failed, Lost, Outage, Started, StopToken
+from rwq_cli.core.work.control import WorkEvent, WorkSummary
+from rwq_cli.core.work.job import Done, Ended, Failure, Fate, GiveUp, Handler, Job, JobEnd, Loss
+from rwq_cli.core.work.job import OnFail, PutBack, RetryPolicy, Step
