@@ -328,20 +328,18 @@ class Worker:
             self._tell(control.Lost(job))
 
     def _renew(self) -> None:
-        while not self._has_ended.is_set():
+        session, longest_s = self.session, min(_LOOK_S, self.session.lease_s / 6)
+        while True:
             try:
-                self._renew_until_end()
+                if self._has_ended.wait(max(0.01, min(longest_s, session.next_renewal_s))):
+                    return
+                if self._stop.is_set:
+                    with suppress(ServerError):
+                        session.forgive()
+                if session.next_renewal_s <= 0:
+                    self._renew_all()
+                    self._note_contact()
             except BaseException as error:
                 # It ends the worker; what runs until then is still renewed.
                 self._fail(error)
                 self._has_ended.wait(_LOOK_S)
-
-    def _renew_until_end(self) -> None:
-        session, longest_s = self.session, min(_LOOK_S, self.session.lease_s / 6)
-        while not self._has_ended.wait(max(0.01, min(longest_s, session.next_renewal_s))):
-            if self._stop.is_set:
-                with suppress(ServerError):
-                    session.forgive()
-            if session.next_renewal_s <= 0:
-                self._renew_all()
-                self._note_contact()
