@@ -175,7 +175,7 @@ local function last_entries(list)
   return last
 end
 
--- Stands for entries that are about to be removed; never an ID. As long as most of them are, it fits in their places.
+-- Stands for entries that are about to be removed; never an ID.
 local REMOVED = '\0rwq-removed\0'
 
 -- Remove the list entries of located IDs, once in a script: the indexes change. `kept` has, by ID, the list of which
@@ -193,14 +193,14 @@ local function remove_entries(ids, kept)
         indexes[#indexes + 1], first, last = at, at < first and at or first, at > last and at or last
       end
     end
-    local count, removed = #indexes, REMOVED .. string.rep('\0', #(ids[1] or '') - #REMOVED)
+    local count = #indexes
     if count > 0 and first == length - count then
       redis.call('RPOP', list, count)
     elseif count > 0 then
       for _, at in ipairs(indexes) do
-        redis.call('LSET', list, at, removed)
+        redis.call('LSET', list, at, REMOVED)
       end
-      redis.call('LREM', list, last < length - 1 - first and count or -count, removed)
+      redis.call('LREM', list, last < length - 1 - first and count or -count, REMOVED)
     end
   end
 end
