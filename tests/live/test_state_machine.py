@@ -54,7 +54,7 @@ from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.listing import choose as choose_items
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import Selection
-from rwq_cli.core.items import bulk, lease, repairs, restore
+from rwq_cli.core.items import bulk, lease, restore
 from rwq_cli.core.items.add import NewItems, add_batches
 from rwq_cli.core.items.complete import (
     ResultOptions,
@@ -1092,7 +1092,6 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "BATCH_PLACES", 3)
     monkeypatch.setattr(bulk, "BATCH_LEASES", 2)
     monkeypatch.setattr(bulk, "BATCH_WRITES", 3)
-    monkeypatch.setattr(repairs, "BATCH_WRITES", 3)
     monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
     monkeypatch.setattr(restore, "RESTORE_ITEMS", _CALL_ITEMS)
     monkeypatch.setattr(bulk, "SCANNED_MAX", 12)
