@@ -99,8 +99,7 @@ def check(
     ] = None,
     deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
     output_format: Annotated[
-        CheckFormat,
-        option("--format", "nagios: one line; prometheus: for a textfile collector."),
+        CheckFormat, option("--format", "nagios: one line; prometheus: for a textfile collector.")
     ] = CheckFormat.NAGIOS,
     all_queues: AllQueuesOption = False,
 ) -> MonitoringStatus:

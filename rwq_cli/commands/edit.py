@@ -45,8 +45,7 @@ def edit(
     choice: Choice,
     file: Annotated[str | None, option("-f, --file FILE", "The new data; - is stdin.")] = None,
     run: Annotated[
-        str | None,
-        option("--run COMMAND", "A shell command: data on stdin, new data on stdout."),
+        str | None, option("--run COMMAND", "A shell command: data on stdin, new data on stdout.")
     ] = None,
     lines: Annotated[
         bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")

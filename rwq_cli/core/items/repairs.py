@@ -55,12 +55,7 @@ def restore_guards(
 
 
 def prune(
-    queue: Queue,
-    where: str,
-    ids: Iterable[bytes] = (),
-    *,
-    samples: int = 0,
-    dry_run: bool = False,
+    queue: Queue, where: str, ids: Iterable[bytes] = (), *, samples: int = 0, dry_run: bool = False
 ) -> Iterator[list[bytes]]:
     """Remove entries of `delayed`, `buried` or `returns`, which stay if the item has data; or of
     `cleaning`, whose IDs are gone or in another structure. Yields the IDs of those, in batches.

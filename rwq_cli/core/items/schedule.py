@@ -138,11 +138,7 @@ def _in_turn(calls: Sequence[Located], dry_run: bool) -> Iterator[Located]:
 
 
 def kick(
-    queue: Queue,
-    ids: Iterable[bytes | Flush],
-    *,
-    expected: Expected = ANY,
-    dry_run: bool = False,
+    queue: Queue, ids: Iterable[bytes | Flush], *, expected: Expected = ANY, dry_run: bool = False
 ) -> Outcomes:
     """Push buried items onto the end of the main list; see `WorkQueue.kick_many`."""
     args = {"which": "buried", "keeps_counts": False, "finishes_move": False}
