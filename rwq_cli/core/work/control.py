@@ -131,11 +131,11 @@ class StopConditions:
     def end(self, why: EndReason) -> None:
         self.why = self.why or why
 
-    def reserve(self, count: int) -> int:
+    def may_take(self, count: int) -> int:
         return int(max(0, min(count, self.max_items - self._taken)))
 
-    def note(self, result: ExchangeResult, reserved: int, sent_s: float) -> None:
-        """Note the result of an exchange that was to take so many. It may end the worker."""
+    def note(self, result: ExchangeResult, asked: int, sent_s: float) -> None:
+        """Note the result of an exchange that `asked` for so many. It may end the worker."""
         taken = len(result.jobs)
         for ended in result.ended:
             if ended.was_unused:
@@ -155,7 +155,7 @@ class StopConditions:
         if taken or result.ended:
             # What has ended may have added items.
             self.look_again()
-        if reserved and not taken and result.error is None:
+        if asked and not taken and result.error is None:
             self._empty_at_s = sent_s
 
     def look_again(self) -> None:

@@ -201,7 +201,7 @@ class Worker:
         is_paused, free = self._stop.is_paused, len(self._free)
         take = 0
         if not (self._is_ending() or is_paused):
-            take = self._conditions.reserve(len(self._free) * (self._batch or 1))
+            take = self._conditions.may_take(len(self._free) * (self._batch or 1))
         # In this order: a job that ends notes its end first, and then frees its slot.
         is_busy, ends = self._is_busy, taken_from(self._ends)
         if ends or take or self.session.unsettled:
@@ -259,8 +259,8 @@ class Worker:
         self._conditions.drains |= self._stop.drains
         return self._conditions.why is not None
 
-    def _record(self, result: ExchangeResult, reserved: int = 0, sent_s: float = -inf) -> None:
-        self._conditions.note(result, reserved, sent_s)
+    def _record(self, result: ExchangeResult, asked: int = 0, sent_s: float = -inf) -> None:
+        self._conditions.note(result, asked, sent_s)
         for job in result.lost:
             self._tell(control.Lost(job))
         for ended in result.ended:

@@ -30,10 +30,10 @@ class Worker:
         self.conditions = StopConditions(session, **limits)  # type: ignore[arg-type]
 
     def exchange(self, ends: Iterable[tuple[Job, JobEnd]] = (), *, take: int = 1) -> ExchangeResult:
-        reserved = self.conditions.reserve(take)
+        asked = self.conditions.may_take(take)
         sent_s = self.session.clock.monotonic()
-        result = self.session.exchange(ends, take=reserved)
-        self.conditions.note(result, reserved, sent_s)
+        result = self.session.exchange(ends, take=asked)
+        self.conditions.note(result, asked, sent_s)
         return result
 
     def take(self) -> Job:
