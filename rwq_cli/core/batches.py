@@ -45,7 +45,7 @@ BATCH_WRITES = 250
 BATCH_PLACES = 750
 # In one call that also sets two leases for each.
 BATCH_LEASES = BATCH_PLACES // 2
-# A page of a walk that takes longer than this comes over a long line.
+# A call that takes longer than this probably comes over a long line.
 LONG_LINE_S = 0.01
 # LREM and LPOS compare about 100 entries in a microsecond, so this is about 5 ms of one call.
 SCAN_BUDGET_ENTRIES = 500_000

@@ -3,17 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import chain
-from time import monotonic
 from typing import Any
 
-from rwq_cli.core.batches import LONG_LINE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.server.commands import Command
 
 # A page of so many IDs takes the client about two MiB. Over a long line, where each page costs a
 # round trip, it has more, which still takes the server less than two milliseconds.
-WALK_ENTRIES = 10_000
-_PAGES_MAX = WALK_ENTRIES, 25_000
+_PAGES_MAX = 10_000, 25_000
 # The first page where more than the IDs is read of each, or where it may be the only one.
 PAGE_SIZE = 1000
 # The cursor loses its place only if this many entries leave the list between two reads.
@@ -22,11 +19,16 @@ _ANCHORS = 1024
 _OVERLAP = 256
 
 
+def page_entries(queue: Queue) -> int:
+    """How many entries a page of a walk has at most."""
+    return _PAGES_MAX[queue.connection.shared.is_far]
+
+
 class _Cursor(Iterator[list[bytes]]):
     """Pages of IDs, each with twice as many as the one before, up to a limit."""
 
-    def __init__(self, queue: Queue, page_size: int = WALK_ENTRIES) -> None:
-        self._queue, self.page_size = queue, page_size
+    def __init__(self, queue: Queue, page_size: int | None = None) -> None:
+        self._queue, self.page_size = queue, page_size or page_entries(queue)
         # The place of the last page's first entry in a list.
         self.offset = 0
         self._is_at_end = False
@@ -41,10 +43,8 @@ class _Cursor(Iterator[list[bytes]]):
 
     def _reply_to(self, command: Command) -> list[Any]:
         reply, self._first = self._first, None
-        began_s = monotonic()
         reply = self._queue.call(*command) if reply is None else reply
-        is_long = monotonic() - began_s > LONG_LINE_S
-        self.page_size = min(2 * self.page_size, _PAGES_MAX[is_long])
+        self.page_size = min(2 * self.page_size, page_entries(self._queue))
         return reply
 
 

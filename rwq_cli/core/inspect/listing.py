@@ -12,10 +12,10 @@ from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import (
     PAGE_SIZE,
-    WALK_ENTRIES,
     ListCursor,
     ScheduledCursor,
     lengths_of,
+    page_entries,
     read_first_pages,
 )
 from rwq_cli.core.inspect.lookup import (
@@ -59,7 +59,7 @@ def items(
     # Only entries of main are all listed: those that are skipped need not be read.
     skip = offset if selection.is_all and source == Source(main=True) else 0
     wanted = None if limit is None else limit + offset - skip
-    page_size = WALK_ENTRIES
+    page_size = page_entries(queue)
     if wanted is not None:
         page_size = min(PAGE_SIZE, wanted) if selection.is_all else PAGE_SIZE
     _begin(queue, source, wanted)
@@ -123,11 +123,11 @@ def listed_ids(
     left, states = LONGEST_LIST if limit is None else limit, selection.states
     _begin(queue, source, limit)
     if selection.is_all and source.main:
-        size = min(WALK_ENTRIES, left)
+        size = min(page_entries(queue), left)
         cursor = ListCursor(queue, queue.keys.main, from_left=tail, start=offset, page_size=size)
         pages, offset = iter(cursor), 0
     else:
-        size = WALK_ENTRIES if limit is None else PAGE_SIZE
+        size = page_entries(queue) if limit is None else PAGE_SIZE
         found = _walk(queue, source, selection.id_glob, size, tail=tail, facts_too=False)
         pages = ([i for i, s, *_ in page if states is None or s in states] for page in found)
     for page in pages:
@@ -258,7 +258,7 @@ def choose(
     if selection.by_state_and_id:
         # Faster: the server computes the states.
         _begin(queue, source)
-        pages = _walk(queue, source, selection.id_glob, WALK_ENTRIES, facts_too=False)
+        pages = _walk(queue, source, selection.id_glob, page_entries(queue), facts_too=False)
         found = ((each[0], each[1], None) for page in pages for each in page if each[1] in states)
     else:
         listed = items(queue, source, selection, data=needs_data, bare=not needs_data)

@@ -3,13 +3,11 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from time import monotonic
 from typing import Any
 
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.batches import LONG_LINE_S
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import translate
@@ -261,11 +259,9 @@ class Connection(Endpoint):
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[Page]:
         cursor: Any = 0
-        count, _ = SCAN_COUNTS
         while True:
-            command, began_s = (*scan, cursor, "COUNT", count, *options), monotonic()
+            command = (*scan, cursor, "COUNT", SCAN_COUNTS[self.shared.is_far], *options)
             found, *probed = self._exchange([command, *self._probes], writes=False)
-            count = SCAN_COUNTS[monotonic() - began_s > LONG_LINE_S]
             for reply in (found, *probed):
                 if isinstance(reply, rx.ResponseError):
                     raise self.error_of(reply, command) from reply

@@ -9,7 +9,7 @@ from typing import Any
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.batches import ProgressListener
+from rwq_cli.core.batches import LONG_LINE_S, ProgressListener
 from rwq_cli.core.server.commands import Command, writes
 from rwq_cli.core.server.error_mapping import FAILURES, code_of, translate, unreachable
 from rwq_cli.core.server.link import Link, Shared
@@ -155,9 +155,12 @@ class Endpoint:
         return replies
 
     def _exchange(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:
+        began_s = monotonic()
         with self.lend(writes=writes) as link:
             link.send(requests)
-            return [link.read(request) for request in requests]
+            replies = [link.read(request) for request in requests]
+        self.shared.is_far = monotonic() - began_s > LONG_LINE_S
+        return replies
 
     def error_of(self, reply: Exception, request: Command) -> errors.ServerError:
         return translate(reply, self.name, request)
