@@ -37,7 +37,7 @@ from rwq_cli.core.state.probe import End, ItemSnapshot, Skipped, read_snapshots
 # them: a script that is told the places is faster.
 SCANNED_MAX = 100_000
 # Passing over so many entries takes a script as long as anything else that it does for an ID.
-_ID_ENTRIES = 250_000
+_ID_ENTRIES = 125_000
 _SETTING_LEASES = ("move", "push_scheduled", "put", "repair")
 # How often the lists are read for IDs that move, before each of them is looked up by name.
 _ROUNDS = 4

@@ -142,12 +142,13 @@ class Worker:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        self._failure = self._failure or error
+        is_first, self._failure = self._failure is None, self._failure or error
         self._conditions.end(control.EndReason.STOPPED)
         self.session.waiter.wake()
         # The listener may be what failed.
         with suppress(Exception):
-            self._tell(control.Failed(error))
+            if is_first:
+                self._tell(control.Failed(error))
 
     def _call(self, slot: int, jobs: list[Job]) -> None:
         end: JobEnd = PutBack(front=True)
@@ -275,8 +276,8 @@ class Worker:
     def _wait_for_ends(self, free: int) -> None:
         """Wait until something has ended, a slot has rested, or the worker is woken; not if there
         are other than so many free slots by now."""
-        until_s = self._resting[0][0] - self._clock.monotonic() if self._resting else _LOOK_S
         self._is_waiting = True
+        until_s = self._resting[0][0] - self._clock.monotonic() if self._resting else _LOOK_S
         # What has ended before does not wake it.
         if not self._ends and len(self._free) == free:
             self.session.waiter.pause(min(_LOOK_S, max(0.0, until_s)))
