@@ -37,7 +37,8 @@ from rwq_cli.core.state.probe import End, ItemSnapshot, Skipped, read_snapshots
 # them: a script that is told the places is faster.
 SCANNED_MAX = 100_000
 # Passing over so many entries takes a script as long as anything else that it does for an ID.
-_ID_ENTRIES = 125_000
+# They are passed over by blocks of 8 KB, which hold fewer long ones.
+_ID_ENTRIES, _SHORT_ID = 125_000, 80
 _SETTING_LEASES = ("move", "push_scheduled", "put", "repair")
 # How often the lists are read for IDs that move, before each of them is looked up by name.
 _ROUNDS = 4
@@ -178,7 +179,8 @@ class Seen(NamedTuple):
                     # entries.
                     word = str(4 * from_left + number if from_left > 0 else number)
                     words = f"{words},{word}" if words else word
-                    effort += place if place < from_left else from_left
+                    far = place if place < from_left else from_left
+                    effort += far * max(_SHORT_ID, len(item_id)) // _SHORT_ID
                     # Those that are near each other are read together.
                     effort += 0 if -16 <= place - last <= 16 else _ID_ENTRIES
                     last = place
