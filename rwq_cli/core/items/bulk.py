@@ -180,7 +180,7 @@ class Seen(NamedTuple):
                     word = str(4 * from_left + number if from_left > 0 else number)
                     words = f"{words},{word}" if words else word
                     far = place if place < from_left else from_left
-                    effort += far * max(_SHORT_ID, len(item_id)) // _SHORT_ID
+                    effort += far if len(item_id) <= _SHORT_ID else far * len(item_id) // _SHORT_ID
                     # Those that are near each other are read together.
                     effort += 0 if -16 <= place - last <= 16 else _ID_ENTRIES
                     last = place
