@@ -185,7 +185,10 @@ class Survey:
             if self._on_leased is not None:
                 self._note_types(command, page)
                 if len(ids) < len(page):
-                    self._note_others([k for k in page if not k.startswith(keys.item_prefix)])
+                    others = [key for key in page if not key.startswith(keys.item_prefix)]
+                    leased = dict.fromkeys(ids_of(others, keys.lease_prefix, keys.old_lease_prefix))
+                    self._on_leased([i for i in leased if not may_be_in_nested_queue(i)])
+                    self._note_others(others)
         nested = nested_names(queue, map(keys.item, unlisted))
         return (i for i in unlisted if not (nested and is_key_of(keys.item(i), nested)))
 
@@ -201,9 +204,6 @@ class Survey:
 
     def _note_others(self, page: Sequence[bytes]) -> None:
         keys = self._queue.keys
-        leased = dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
-        if self._on_leased is not None:
-            self._on_leased([i for i in leased if not may_be_in_nested_queue(i)])
         self._note_results(ids_of(page, keys.result_prefix))
         ours, own = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix), keys.structures
         for key in page:

@@ -178,7 +178,8 @@ class Seen(NamedTuple):
                     # Counted from the right end, places would change with every call that removes
                     # entries.
                     word = str(4 * from_left + number if from_left > 0 else number)
-                    words = f"{words},{word}" if words else word
+                    # In place, because an ID may have many.
+                    words += f",{word}" if words else word
                     far = place if place < from_left else from_left
                     effort += far if len(item_id) <= _SHORT_ID else far * len(item_id) // _SHORT_ID
                     # Those that are near each other are read together.

@@ -230,7 +230,8 @@ class Connection(Endpoint):
         return _Window(self, reads_only=reads_only).replies(requests)
 
     def scan(self, scan: Command, *options: Any) -> Iterator[Page]:
-        """Non-empty pages of what a command finds, such as `("HSCAN", key)`; some of it twice.
+        """Non-empty pages of what a command finds, such as `("HSCAN", key)`, each after the command
+        that read it; some of it twice.
 
         A cursor means nothing to another server, or after a restart: then it begins again.
         """
