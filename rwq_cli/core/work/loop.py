@@ -182,7 +182,8 @@ class Worker:
                 return Done(value)
             case Done(None | bytes()) | Failure(bytes()) | GiveUp(bytes()) | PutBack():
                 return value
-        self._fail(TypeError(f"the handler returned {value!r:.100}, which is no end of a job"))
+        why = " whose text is not bytes" if isinstance(value, JobEnd) else ""
+        self._fail(TypeError(f"the handler returned a {type(value).__name__}{why}"))
         return PutBack(front=True)
 
     def _next(self) -> tuple[int, list[Job]] | None:
