@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rwq_cli.core.errors import PermissionDenied, text_of
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.lua import command_groups
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -56,31 +57,6 @@ def server_status(connection: "Connection") -> ServerStatus:
 
 
 _PINGS = 5
-_CLEAN = ("ops/clean_lock", "ops/push_scheduled", "ops/prune", "ops/repair")
-# The commands that a user may or may not run, each with the scripts that it runs, and with the
-# groups of commands that these check for it: see `core/lua`.
-_VERBS = {
-    "ls": ("read",),
-    "result": ("ops/results",),
-    **dict.fromkeys(("add", "add --id", "add --unique", "add --delay"), ("ops/add",)),
-    "lease": ("ops/lease", "promote", "ops/push_scheduled"),
-    "lease --id": ("ops/lease_by_id",),
-    "complete": ("ops/complete",),
-    "complete --result": ("ops/complete", "results"),
-    "touch": ("ops/touch",),
-    **dict.fromkeys(("release", "release --delay", "bury"), ("ops/put",)),
-    "kick": ("ops/push_scheduled",),
-    "edit": ("ops/set_data",),
-    "rm": ("ops/complete",),
-    "mv": ("ops/move",),
-    "purge": ("ops/complete", "ops/delete_results", "ops/delete_stray_leases", "ops/prune"),
-    # Also of an edit and of a move.
-    "undo": ("ops/restore", "ops/restore_results", "ops/set_data", "ops/move"),
-    "import": ("ops/restore", "ops/restore_results"),
-    "work": ("ops/lease", "promote", "ops/push_scheduled", "ops/touch", "ops/complete", "ops/put"),
-    **dict.fromkeys(("clean light", "clean deep"), _CLEAN),
-    "doctor --fix": (*_CLEAN, "ops/delete_stray_leases"),
-}
 
 
 class ServerAccess(NamedTuple):
@@ -137,12 +113,12 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
 
 def _denied(queue: Queue) -> dict[str, str] | None:
     """The commands that the user may not run, with the reasons; None if the server does not say."""
-    keys = queue.keys
+    keys, groups_of = queue.keys, command_groups()
     try:
         # As if a queue were moved to itself: its keys are those that are checked.
         reply = queue.run("access", dry_run=True, marks=keys.undo(b"x"), to=keys.name)
     except PermissionDenied as error:
-        return dict.fromkeys(_VERBS, error.message)
+        return dict.fromkeys(groups_of, error.message)
     if reply is None:
         return None
     words = list(map(text_of, reply))
@@ -151,7 +127,7 @@ def _denied(queue: Queue) -> dict[str, str] | None:
         for group, command, key in zip(words[::3], words[1::3], words[2::3], strict=True)
     }
     return {
-        verb: next(reasons[group] for group in groups if group in reasons)
-        for verb, groups in _VERBS.items()
+        command: next(reasons[group] for group in groups if group in reasons)
+        for command, groups in groups_of.items()
         if any(group in reasons for group in groups)
     }

@@ -13,6 +13,8 @@ Lines of a header that are read here:
   commands without a key. An operation checks them unless it is a dry run.
 - `-- writes NAME: …`: those that only some calls need; the script checks them by
   `denied(NEEDS.NAME())`.
+- `-- commands: NAME, …`, `-- commands GROUP: NAME, …`: the commands of rwq that run the script, and
+  those that need a group, as `rwq context check` names them to a user who may not run them.
 """
 
 import re
@@ -88,6 +90,7 @@ class Header(NamedTuple):
     args: tuple[tuple[str, str], ...]
     rest: str
     writes: Mapping[str, Mapping[str, Sequence[str]]]
+    commands: Mapping[str, Sequence[str]]
 
 
 @cache
@@ -159,6 +162,16 @@ def all_files() -> list[str]:
     return sorted(f"{path.parent.name}/{path.stem}" for path in _HERE.glob("*/*.lua"))
 
 
+def command_groups() -> dict[str, list[str]]:
+    """Return what each command of rwq needs: the operations, and the groups of NEEDS, by name."""
+    groups_of: dict[str, list[str]] = {}
+    for file in all_files():
+        for group, commands in header_of(file).commands.items():
+            for command in commands:
+                groups_of.setdefault(command, []).append(group or file)
+    return dict(sorted(groups_of.items()))
+
+
 def libraries_of(file: str) -> list[str]:
     """The libraries that a file includes, each after those that it includes itself."""
     found: dict[str, None] = {}
@@ -180,6 +193,10 @@ def header_of(file: str) -> Header:
         writes={
             group: {key: commands for key, *commands in map(str.split, needed.split(";"))}
             for group, needed in re.findall(r"^-- writes(?: (\w+))?: (.*)$", text, re.M)
+        },
+        commands={
+            group: names.split(", ")
+            for group, names in re.findall(r"^-- commands(?: (\w+))?: (.*)$", text, re.M)
         },
     )
 

@@ -1,6 +1,7 @@
 -- List the groups of NEEDS that the server's ACL denies this user. Writes nothing.
 --
 -- writes read: main TYPE LLEN LRANGE LPOS; delayed ZRANGE ZSCORE; item EXISTS GET STRLEN; leases GET PTTL; server TIME
+-- commands read: ls
 -- include: target
 -- arg marks  the key of the marks of an undo
 -- Returns { group, first denied command, its key, ... }; nil where the server cannot be asked, before Redis 7.

@@ -1,6 +1,7 @@
 -- Add items. An item whose data key exists is a duplicate, unless the caller knows that none is.
 -- include: schedule
 -- writes: item SETNX MSETNX MSET; main LPUSH; leases SET DEL; delayed ZADD ZREM; buried ZREM; returns HDEL; server TIME
+-- commands: add, add --id, add --unique, add --delay
 -- arg known  what the caller knows about the IDs: 'random' if they were generated for these items, so that they
 --   are distinct and have no leftovers; 'distinct' if no ID is repeated; 'new' if none exists, so that duplicates
 --   need not be looked for; else 'any'

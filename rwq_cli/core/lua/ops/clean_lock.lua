@@ -1,5 +1,6 @@
 -- Take, keep or give up the lock of a queue's cleans: one is at work at a time.
 -- writes: lock SET GET DEL
+-- commands: clean light, clean deep, doctor --fix
 -- arg holder  who holds it, unique to this run
 -- arg lock_ms:number  how long it lasts, ms; 0 to give it up
 -- Returns who else holds it; nil if the caller does, or has given it up.

@@ -2,7 +2,9 @@
 -- clients do that, the one whose DEL deletes the data wins.
 -- include: expected
 -- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item DEL GET GETRANGE; server TIME
+-- commands: complete, complete --result, rm, purge, work
 -- writes results: result EXISTS TYPE HMGET HSET PEXPIRE DEL
+-- commands results: complete --result
 -- arg done  the status to report: 'completed'; or 'removed', for which no owner is asked and no result is touched
 -- arg owners  holders of which one must have the lease of an item, each as its length, a colon and its bytes; ''
 --   for any item

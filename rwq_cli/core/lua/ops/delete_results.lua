@@ -1,6 +1,7 @@
 -- Delete results that have not changed since they were read, and whose items are gone. Returns how many.
 -- include: facts
 -- writes: result DEL
+-- commands: purge
 -- rest args  for each: ID; its completion time as the result gives it, unix ms
 local outdated, ids, times = {}, split_pairs(args)
 for _, id in ipairs(ids) do

@@ -1,6 +1,7 @@
 -- Delete leases of IDs that have no data: nothing else would ever end one without expiry.
 -- include: facts
 -- writes: leases DEL
+-- commands: purge, doctor --fix
 -- arg endless_only:flag  only those without expiry
 -- rest ids
 -- Returns the IDs whose leases were deleted. A key of the wrong type is not a lease, and stays.

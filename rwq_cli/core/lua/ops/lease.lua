@@ -2,7 +2,9 @@
 -- dry run. A worker also completes the item that it has just worked on: nearly all ends are such.
 -- include: schedule
 -- writes: main RPOP; processing LPUSH; leases SET
+-- commands: lease, work
 -- writes promote: delayed ZREM; main LPUSH
+-- commands promote: lease, work
 -- writes finish: processing LREM; leases DEL; item DEL; returns HDEL; result EXISTS
 -- arg holder  holder of the lease, bytes
 -- arg lease_ms  ms

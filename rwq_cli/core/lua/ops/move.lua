@@ -2,6 +2,7 @@
 -- include: expected, schedule, marks, target
 -- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item GET GETRANGE; renamed RENAMENX;
 --   to_main LPUSH; to_delayed ZREM; to_buried ZREM; to_returns HSET HDEL; to_leases SET
+-- commands: mv, undo
 -- arg keeps_leased:flag  leave items with a lease or guard alone
 -- arg is_first_look:flag  skip abandoned and orphaned items
 -- arg lines  the line number of each ID, joined by ';', if there is a bitmap of restored lines

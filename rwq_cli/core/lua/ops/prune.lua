@@ -1,6 +1,7 @@
 -- Remove stale entries of Q:cleaning, Q:delayed, Q:buried and Q:returns.
 -- include: schedule
 -- writes: cleaning LREM; delayed ZREM; buried ZREM; returns HDEL; leases DEL GET
+-- commands: purge, clean light, clean deep, doctor --fix
 -- arg which  'cleaning' | 'delayed' | 'buried' | 'returns'
 -- arg sample:number  for 'returns', how many counts to look at, chosen at random; 0 for those of the IDs
 -- rest ids  whose entries looked stale

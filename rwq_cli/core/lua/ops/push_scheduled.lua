@@ -1,6 +1,7 @@
 -- Promote delayed items that are due, or kick buried ones: put them at the end of the main list.
 -- include: expected, schedule
 -- writes: main LPUSH; delayed ZREM; buried ZREM; leases SET DEL GET; returns HDEL; server TIME
+-- commands: lease, kick, work, clean light, clean deep, doctor --fix
 -- arg which  'delayed' | 'buried'
 -- arg keeps_counts:flag  they keep their counts of returns
 -- arg finishes_move:flag  also copies whose originals a move from another server has in hand

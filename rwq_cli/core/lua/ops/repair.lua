@@ -1,6 +1,7 @@
 -- Repair IDs that looked broken in the same way twice, a grace period apart, and still do.
 -- include: expected, schedule
 -- writes: main LPUSH; delayed ZREM; buried ZADD ZREM; leases SET DEL GET; returns HSET; server TIME
+-- commands: clean light, clean deep, doctor --fix
 -- arg bury_after:number  an item that was already returned this often is buried instead; -1 for never
 -- arg looked_ms:number  when the first look began, unix ms
 -- rest words  IDs, each once, with their digests in the first look ('' for none) as fingerprints

@@ -2,6 +2,7 @@
 -- include: locate, schedule, marks
 -- writes: leases MGET SET DEL; delayed ZADD ZREM; buried ZADD ZREM; returns HSET HDEL; cleaning LREM; item MSET SET GET;
 --   main LLEN LPUSH RPUSH LREM LSET RPOP; processing LLEN LPUSH LREM LSET RPOP; server TIME
+-- commands: undo, import
 -- arg on_conflict  what to do with an ID that exists with other data: 'fail' | 'skip' | 'replace'
 -- arg front:flag  put each item of main before all waiting items, not after them
 -- rest args  for each item: the number of its line in the file; ID; data; place ('main', 'processing' or 'none');

@@ -1,6 +1,7 @@
 -- Read the results of completed items, each at one instant. Writes nothing.
 -- include: facts
 -- writes: result TYPE HMGET HEXISTS HSTRLEN HGET PTTL
+-- commands: result
 -- arg wants_data:flag  return the data of the results, not only their sizes
 -- arg bytes_max:number  stop after this many bytes of data; the result that reaches the limit is still read
 -- rest ids

@@ -1,6 +1,7 @@
 -- Give live leases a new expiry.
 -- include: facts
 -- writes: leases SET GET
+-- commands: touch, work
 -- arg lease_ms  the new lease time, ms
 -- arg has_owners:flag  each ID is followed by the holder that must have its lease
 -- rest words  IDs
