@@ -15,7 +15,7 @@ import rwq_cli
 from tests.driver import Rwq
 from tests.servers import PrivateServer
 
-pytest.importorskip("setuptools", "77")
+pytest.importorskip("hatchling", "1.27")
 pytest.importorskip("pip")
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 _LEFT_BEHIND = ignore_patterns(
     *(".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
 )
-_BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
+_BUILD = "import sys; from hatchling import build; build.build_{}(sys.argv[1])"
 
 
 def run(words: Sequence[str | Path], **more: object) -> str:
