@@ -531,17 +531,16 @@ def contents(raw: redis.Redis) -> dict[bytes, Any]:
 
 
 def settling(raw: redis.Redis, name: bytes = QUEUE) -> dict[str, list[bytes]]:
-    """By what pushed them, the IDs that have a settling lease, which is under both names."""
+    """By what pushed them, the IDs that have a settling lease, which is under the new name."""
     keys, seen = QueueKeys(name), everything(raw)
     found: dict[str, list[bytes]] = {}
     for key, (value, at_ms) in sorted(seen.items()):
         is_settling = isinstance(value, bytes) and value.startswith(SETTLING_GUARD)
         if is_settling and key.startswith(keys.lease_prefix):
             item_id = key.removeprefix(keys.lease_prefix)
-            other, other_at_ms = seen[keys.old_lease(item_id)]
-            assert other == value
             # Redis 6.2 says of a time no more than that there is one.
-            assert -1 not in (at_ms, other_at_ms)
+            assert at_ms != -1
+            assert keys.old_lease(item_id) not in seen
             why = value.removeprefix(SETTLING_GUARD).decode().partition(" ")[0]
             found.setdefault(why, []).append(item_id)
     return found

@@ -79,11 +79,25 @@ _HELD_BY_TWO = (
 )
 _BY_OLD = _and(_ABANDONED, _lease(generations="old"))
 
+
+def _ended(generations: str, ttl_ms: int | None = 3_600_000) -> Make:
+    """What is left of a lease of rwq under one name, after a client has ended it by the other."""
+    return _lease(ttl_ms, generations, b"rwq:me@here:1")
+
+
 HEALTHY = {
     "waiting": ItemCase(_WAITING, State.WAITING),
     "leased": ItemCase(_LEASED, State.LEASED),
     "leased by 0.1": ItemCase(_BY_OLD, State.LEASED),
-    "leased by 0.2": ItemCase(_and(_ABANDONED, _lease(generations="new")), State.LEASED),
+    "leased by 0.3": ItemCase(_and(_ABANDONED, _lease(generations="new")), State.LEASED),
+    "leased by rwq, then by 0.3": ItemCase(
+        _and(_ABANDONED, _ended("old"), _lease(generations="new")), State.LEASED
+    ),
+    "leased by rwq, then by 0.1": ItemCase(
+        _and(_ABANDONED, _ended("new"), _lease(generations="old")), State.LEASED
+    ),
+    "waiting, its lease ended": ItemCase(_and(_WAITING, _ended("old")), State.WAITING),
+    "gone, its lease ended": ItemCase(_ended("old"), State.GONE),
     "delayed": ItemCase(_delayed(FAR_MS), State.DELAYED),
     "buried": ItemCase(_BURIED, State.BURIED),
     "gone": ItemCase(lambda _there, _i: None, State.GONE),
@@ -117,6 +131,10 @@ BROKEN = {
     "held in no list": _left(_and(_DATA, _lease(None)), State.HELD, Code.HELD),
     "abandoned": _returned(_ABANDONED, State.ABANDONED),
     "abandoned twice": _returned(_and(_ABANDONED, _listed("processing")), State.ABANDONED),
+    "leased by rwq, ended by 0.3": _returned(_and(_ABANDONED, _ended("old")), State.ABANDONED),
+    "leased by rwq, ended by 0.1": _returned(_and(_ABANDONED, _ended("new")), State.ABANDONED),
+    "held by rwq, ended by 0.3": _returned(_and(_ABANDONED, _ended("old", None)), State.ABANDONED),
+    "in no list, its lease ended": _returned(_and(_DATA, _ended("old")), State.ORPHANED),
     "orphaned": _returned(_DATA, State.ORPHANED),
     "orphaned in a cleaner's hand": _returned(_and(_DATA, _listed("cleaning")), State.ORPHANED),
     "unlisted": _left(_and(_DATA, _lease()), State.UNLISTED, Code.UNLISTED),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rwq_cli.cli.manual import Manual
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.keys import OWN_LEASE
 from rwq_cli.core.server.patience import REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode, Environment, user_directory
 from rwq_cli.output.escape import escaped_text
@@ -196,7 +197,7 @@ class Settings(OutputOptions):
         return self.holder_of(self.environment.variables.get("RWQ_SESSION") or str(os.getsid(0)))
 
     def holder_of(self, session: str) -> bytes:
-        return os.fsencode(f"rwq:{self.user_at_host}:{session}")
+        return OWN_LEASE + os.fsencode(f"{self.user_at_host}:{session}")
 
     @property
     def user_at_host(self) -> str:

@@ -10,7 +10,7 @@ from uuid import uuid4
 from rwq_cli.core.batches import ProgressListener, in_doubt
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import InvalidArgument, text_of
-from rwq_cli.core.keys import QueueKeys, hash_tag
+from rwq_cli.core.keys import OWN_LEASE, QueueKeys, hash_tag
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand
@@ -41,7 +41,7 @@ class Queue:
         self.keys = QueueKeys(self.name)
         self.connection = connection.root.for_queue(self.name)
         self.call, self.call_all = self.connection.call, self.connection.call_all
-        self.holder = to_bytes(holder) if holder is not None else uuid4().hex.encode()
+        self.holder = to_bytes(holder) if holder is not None else OWN_LEASE + uuid4().hex.encode()
         self.clock = clock or Clock()
 
     @property

@@ -1,10 +1,11 @@
 """The names of all keys of a queue; docs/how-it-works.md says what each holds.
 
 The scores of `delayed` and `buried` are unix ms; `undo` has the SHA-256 of a file in its name.
-Workers of redis-work-queue 0.1, which PyPI and npm still serve, know only `leased_by_session`,
-later ones only `lease`. So an item is leased while *either* key exists, and rwq always sets and
-deletes *both*: otherwise a cleaner of one generation would take live items from workers of the
-other.
+Workers of redis-work-queue before 0.3, such as the 0.1 that PyPI and npm still serve, know only
+`leased_by_session`, later ones only `lease`. So an item is leased while *either* key exists, and
+rwq always sets and deletes *both*: otherwise a cleaner of one generation would take live items from
+workers of the other. A lease whose value is `OWN_LEASE…` therefore counts only while both keys hold
+it: a client that knows one name has ended it by changing that one.
 """
 
 import re
@@ -13,6 +14,8 @@ from fnmatch import translate
 
 from rwq_cli.core.errors import InvalidArgument, text_of
 
+# So begins the holder of a lease that this program took.
+OWN_LEASE = b"rwq:"
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 # With this begins the reason of what a move to another server has buried until it has finished.

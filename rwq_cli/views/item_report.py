@@ -276,7 +276,8 @@ def _fact_rows(shown: Shown) -> Iterator[Row]:
     yield "processing list", processing, None
     if facts.in_cleaning:
         yield "cleaning list", _times(facts.in_cleaning), None
-    yield "lease", "none" if facts.lease is None else _lease(facts.lease, now_ms), None
+    no_lease = "none; a client that knows one lease key has ended it" if facts.was_ended else "none"
+    yield "lease", no_lease if facts.lease is None else _lease(facts.lease, now_ms), None
     for key in shown.leases:
         yield "lease key", escaped(key), "dim"
     for label, score, unix_ms in (

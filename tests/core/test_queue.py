@@ -40,7 +40,7 @@ def test_each_session_has_a_holder_of_its_own(backend: Backend) -> None:
     connection = backend.connect()
     holders = {WorkQueue(connection, QUEUE).holder for _ in range(3)}
     assert len(holders) == 3
-    assert {len(holder) for holder in holders} == {32}
+    assert {len(holder.removeprefix(b"rwq:")) for holder in holders} == {32}
 
 
 def test_an_item_is_added_leased_and_completed_under_any_name(

@@ -167,7 +167,8 @@ class Upstream:
             yield from self._clean_forgotten(item_id)
 
     def deep_clean(self) -> Program:
-        """Clean all data keys, as the README says."""
+        """Clean all data keys, as the README of later versions says; 0.1 cannot."""
+        assert not self.old
         ids = self._ids()
         yield
         for item_id in ids:
@@ -182,9 +183,10 @@ class Upstream:
         """Clean as upstream's own code does it; stops behind each command.
 
         It reads the lists once, and walks what it has read: for each ID it looks only at the lease
-        key of its own generation, and returns the item whatever has happened since.
+        key of its own generation. 0.1, which has no deep clean, returns only what it has removed
+        from processing; later versions return the item whatever has happened since.
         """
-        if deep:
+        if deep and not self.old:
             waiting = self.client.lrange(self.key(b"queue"), 0, -1)
             walked = [item_id for item_id in self._ids() if item_id not in waiting]
         else:
@@ -198,7 +200,11 @@ class Upstream:
                 continue
             step = self.client.pipeline()
             step.lrem(self.key(b"processing"), 0, item_id)
-            if deep or self.client.exists(self.key(b"item", item_id)):
+            if self.old:
+                is_returned = self.client.lrem(self.key(b"processing"), 0, item_id)
+            else:
+                is_returned = deep or self.client.exists(self.key(b"item", item_id))
+            if is_returned:
                 if self.client.lpos(self.key(b"queue"), item_id) is not None:
                     self.books.push_again(item_id, seen)
                 self.books.pushed(item_id, "upstream")

@@ -40,9 +40,8 @@ class RawKeys:
         return [value for value in found if value is not None]
 
     def is_settling(self, item_id: bytes) -> bool:
-        """Whether settling leases under both names keep cleaners off it."""
-        values = self.values(item_id)
-        return len(values) == 2 and all(value.startswith(SETTLING_LEASE) for value in values)
+        """Whether a settling lease, under the new name, keeps later cleaners off it."""
+        return self.leases.get((item_id, "lease"), b"").startswith(SETTLING_LEASE)
 
     def holders(self, item_id: bytes) -> list[bytes]:
         """Who holds a lease on an item; a settling lease is nobody's."""

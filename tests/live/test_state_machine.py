@@ -200,7 +200,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(old=st.booleans(), deep=st.booleans(), commands=st.integers(1, 6))
     def foreign_cleaner(self, old: bool, deep: bool, commands: int) -> None:
-        upstream = self.upstream[old]
+        upstream = self.upstream[old and not deep]
         self._start(upstream.deep_clean() if deep else upstream.light_clean(), commands)
 
     # Several rules, as each is drawn as often as the others.

@@ -259,15 +259,15 @@ class WatchedConnection(Connection):
                     assert until_ms >= after.delayed[item_id] + _MARGIN_MS
 
     def _check_settling(self, script: str, before: RawKeys, after: RawKeys) -> None:
-        """What we push onto main has a settling lease under both names, which ends by itself."""
+        """What we push onto main has a settling lease, which ends by itself, and no other."""
         entered = Counter(after.main) - Counter(before.main)
         for item_id in entered:
             self._books.pushed(item_id, "added" if script == "add" else "ours")
             if script == "add":
                 continue
             assert after.is_settling(item_id), f"{script} pushed {item_id!r} without a lease"
-            for kind in (b"lease", b"leased_by_session"):
-                assert self._witness.pttl(self._queue + b":" + kind + b":" + item_id) > 0
+            assert self._witness.pttl(self._queue + b":lease:" + item_id) > 0
+            assert (item_id, "leased_by_session") not in after.leases
         # It goes where somebody leases the item, or it leaves the queue.
         for item_id in {i for i in before.data if before.is_settling(i)} & {*after.main}:
             assert after.values(item_id), f"{script} ended the settling lease of {item_id!r}"

@@ -85,7 +85,10 @@ TRIOS: tuple[tuple[Cast, ...], ...] = (
 
 def _with_sessions(kinds: tuple[Cast, ...]) -> tuple[Cast, ...]:
     return tuple(
-        tuple(f"s{at}" if word == SESSION else word for word in kind)
+        tuple(
+            (f"s{at}" if kind[0] in UPSTREAM else f"rwq:{at}") if word == SESSION else word
+            for word in kind
+        )
         for at, kind in enumerate(kinds)
     )
 
@@ -111,7 +114,13 @@ BEGINNINGS: dict[str, Frozen] = {
     "a is abandoned": made(processing=["a"]),
     "a is leased by 0.1": made(processing=["a"], old={"a": "them"}),
     "a is leased by a later worker": made(processing=["a"], new={"a": "them"}),
-    "a is leased by rwq": made(processing=["a"], **_under("rwq")),
+    "a is leased by rwq": made(processing=["a"], **_under("rwq:9")),
+    "a was leased by rwq, and a later client has ended that": made(
+        processing=["a"], old={"a": "rwq:9"}
+    ),
+    "a was leased by rwq, and a 0.1 worker has it": made(
+        processing=["a"], new={"a": "rwq:9"}, old={"a": "them"}
+    ),
     "a is delayed": made(delayed={"a": "later"}, **_under("delayed")),
     "a is due": made(delayed={"a": "due"}, **_under("delayed")),
     "a is buried": made(buried={"a"}, **_under("buried")),
@@ -130,5 +139,5 @@ BEGINNINGS: dict[str, Frozen] = {
 # What the trios find: the worker takes what a clean returns.
 ABANDONED: tuple[Frozen, ...] = (
     made(main=[], processing=["a"], data={"a": 1}),
-    made(main=[], processing=["a"], data={"a": 1}, pushed={"a": 1}, **_under("settling")),
+    made(main=[], processing=["a"], data={"a": 1}, pushed={"a": 1}, new={"a": "settling"}),
 )

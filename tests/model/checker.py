@@ -291,12 +291,20 @@ def check(before: Queue, command: Command, reply: Any, after: Queue) -> None:
                 _check_clean(before, after, item_id)
                 if name == "repair":
                     _check_popped(dict(args[1]).get(item_id), before, after, item_id)
-    elif name == "exists_lease" and not reply:
+    elif name == "exists_lease" and not reply[0]:
         lease_name, item_id = args
-        if item_id in before.guarded:
+        # What we pushed may look so to 0.1, whose cleaners push only what they took from a list.
+        if before.guarded.get(item_id, "pushed") != "pushed":
             raise Violation(
                 f"a cleaner that reads the {lease_name} lease key sees no lease of {item_id}, "
                 f"which is {before.guarded[item_id]}"
+            )
+    elif name == "lpush" and args[0] == "main" and len(args) == 3:
+        _, item_id, looked = args
+        # Nobody can help between a cleaner's look and its push.
+        if before.guarded.get(item_id) == "pushed" and before.pushed[item_id] <= looked:
+            raise Violation(
+                f"a cleaner pushed {item_id} again, which we had pushed before its look"
             )
 
 
@@ -414,7 +422,7 @@ def _is_worked_on(queue: Queue, item_id: str) -> bool:
 def _check_clean(before: Queue, after: Queue, item_id: str) -> None:
     """A clean takes nothing from anybody who holds a lease."""
     holders = [leases.get(item_id) for leases in (before.new, before.old)]
-    if not any(is_session(holder) for holder in holders) or item_id not in before.data:
+    if before.session(item_id) is None or item_id not in before.data:
         return
     if holders != [leases.get(item_id) for leases in (after.new, after.old)]:
         raise Violation(f"a clean changed the lease of {item_id}")

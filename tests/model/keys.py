@@ -112,10 +112,12 @@ class Keys:
         self.guarded.pop(item_id, None)
         self.leases(name).pop(item_id, None)
 
-    def exists_lease(self, name: str, item_id: str) -> bool:
-        return item_id in self.leases(name)
+    def exists_lease(self, name: str, item_id: str) -> tuple[bool, int]:
+        """Also which push of ours of this item was the last, for the witness."""
+        return item_id in self.leases(name), self.pushed.get(item_id, 0)
 
-    def lpush(self, key: str, item_id: str) -> None:
+    def lpush(self, key: str, item_id: str, looked: int | None = None) -> None:  # noqa: ARG002
+        """`looked` is what a cleaner's witness noted when it saw no lease."""
         if key != "cleaning":
             self.guarded.pop(item_id, None)
         self.entries(key).insert(0, item_id)

@@ -56,41 +56,45 @@ def work(name: str, session: str) -> Program:
 
 def light_clean_later() -> Program:
     for item_id in (yield "lrange", "processing"):
-        if (yield "exists_lease", LATER, item_id):
+        is_leased, looked = yield "exists_lease", LATER, item_id
+        if is_leased:
             continue
         is_there = yield "exists_data", item_id
         yield "lrem", "processing", item_id
         if is_there:
-            yield "lpush", "main", item_id
+            yield "lpush", "main", item_id, looked
 
 
 def light_clean_node() -> Program:
     """As the later one, but for the item it looks at the lease key a second time."""
     for item_id in (yield "lrange", "processing"):
-        if (yield "exists_lease", LATER, item_id):
+        is_leased, looked = yield "exists_lease", LATER, item_id
+        if is_leased:
             continue
-        is_there = yield "exists_lease", LATER, item_id
+        is_there, _ = yield "exists_lease", LATER, item_id
         yield "lrem", "processing", item_id
         if is_there:
-            yield "lpush", "main", item_id
+            yield "lpush", "main", item_id, looked
 
 
 def light_clean_first() -> Program:
     """0.1 notes in a list of its own what it has in hand."""
     for item_id in (yield "lrange", "processing"):
-        if (yield "exists_lease", FIRST, item_id):
+        is_leased, looked = yield "exists_lease", FIRST, item_id
+        if is_leased:
             continue
         yield "lpush", "cleaning", item_id
         if (yield "lrem", "processing", item_id):
-            yield "lpush", "main", item_id
+            yield "lpush", "main", item_id, looked
         yield "lrem", "cleaning", item_id
     for item_id in (yield "lrange", "cleaning"):
+        is_leased, looked = yield "exists_lease", FIRST, item_id
         if (
-            not (yield "exists_lease", FIRST, item_id)
+            not is_leased
             and not (yield "lpos", "main", item_id)
             and not (yield "lpos", "processing", item_id)
         ):
-            yield "lpush", "main", item_id
+            yield "lpush", "main", item_id, looked
         yield "lrem", "cleaning", item_id
 
 
@@ -98,9 +102,12 @@ def deep_clean_later() -> Program:
     items = yield ("keys_data",)
     waiting = yield "lrange", "main"
     for item_id in items:
-        if item_id not in waiting and not (yield "exists_lease", LATER, item_id):
+        if item_id in waiting:
+            continue
+        is_leased, looked = yield "exists_lease", LATER, item_id
+        if not is_leased:
             yield "lrem", "processing", item_id
-            yield "lpush", "main", item_id
+            yield "lpush", "main", item_id, looked
 
 
 # Ours: the calls of the core, for a few IDs.

@@ -15,6 +15,7 @@ MUTATIONS = (
     "no guard",
     "one lease name forgotten",
     "a promotion leaves the entry",
+    "no settling lease",
     "a clean takes what was pushed since its first look",
     "an add is next",
     "the front is the end",
@@ -46,9 +47,14 @@ class Queue(Keys):
         return guards.get(holder, SESSION_S)
 
     def effective(self, item_id: str) -> str | None:
-        """The effective lease: a session's before a guard, then the one that ends later."""
+        """The effective lease: a session's before a guard, then the one that ends later.
+
+        A lease of ours is over unless both names have it.
+        """
         held = [leases[item_id] for leases in (self.new, self.old) if item_id in leases]
         held = [holder for holder in held if holder != "settling"]
+        if self.new.get(item_id) != self.old.get(item_id):
+            held = [holder for holder in held if not holder.startswith("rwq:")]
         return max(
             held,
             key=lambda holder: (is_session(holder), self._left_s(item_id, holder)),
@@ -92,7 +98,7 @@ class Queue(Keys):
         self.new[item_id] = holder
         if self.mutation != "one lease name forgotten":
             self.old[item_id] = holder
-        self.guarded[item_id] = {"settling": "pushed"}.get(holder, holder)
+        self.guarded[item_id] = holder
 
     def _guard(self, item_id: str, kind: str) -> None:
         if self.mutation != "no guard":
@@ -135,7 +141,12 @@ class Queue(Keys):
         self, item_id: str, *, front: bool = False, leased: bool = False, unlists: bool = True
     ) -> None:
         self.pushed[item_id] = self.now() + 1
-        self._set_leases(item_id, "settling")
+        if self.mutation == "no settling lease":
+            self.new.pop(item_id, None)
+        else:
+            self.new[item_id] = "settling"
+        self.old.pop(item_id, None)
+        self.guarded[item_id] = "pushed"
         if unlists:
             self._unlist(item_id, leased=leased)
         self._unschedule(item_id)

@@ -31,6 +31,7 @@ from rwq_cli.core.keys import (
     DELAYED_GUARD,
     GUARD_MARGIN_MS,
     MOVING_HERE,
+    OWN_LEASE,
     SETTLING_GUARD,
 )
 from rwq_cli.core.model import DIGITS_MAX, State, Status
@@ -65,6 +66,7 @@ CONSTANTS = {
     "DIGITS_MAX": DIGITS_MAX,
     "FINGERPRINT_BYTES": FINGERPRINT_BYTES,
     "GUARD_MARGIN_MS": GUARD_MARGIN_MS,
+    "OWN_LEASE": f"'{OWN_LEASE.decode()}'",
     "GUARDS": f"{{ delayed = '{DELAYED_GUARD.decode()}', buried = '{BURIED_GUARD.decode()}', "
     f"settling = '{SETTLING_GUARD.decode()}' }}",
     "COPY_GUARD": f"'{(BURIED_GUARD + MOVING_HERE).decode()}'",

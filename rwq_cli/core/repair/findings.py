@@ -89,7 +89,7 @@ _STATES = {state: Code(state.value) for state in State if state.is_broken}
 
 
 def _has_two_holders(facts: Facts) -> bool:
-    new, old = facts.new_lease, facts.old_lease
+    new, old = facts.live_leases
     if not facts.has_data or new is None or old is None or new.holder == old.holder:
         return False
     # A guard has no holder.

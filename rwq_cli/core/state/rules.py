@@ -15,6 +15,7 @@ from rwq_cli.core.keys import (
     GUARDS,
     MOVING,
     MOVING_HERE,
+    OWN_LEASE,
     SETTLING_GUARD,
 )
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
@@ -32,7 +33,7 @@ class Facts(NamedTuple):
     in_main: int = 0
     in_processing: int = 0
     in_cleaning: int = 0
-    # Under the names of 0.2 and later, and of 0.1. A key of the wrong type has an empty holder.
+    # Under the new and the old name. A key of the wrong type has an empty holder.
     new_lease: Lease | None = None
     old_lease: Lease | None = None
     # Its scores in the sorted sets, and the server's clock at that instant, unix ms.
@@ -48,14 +49,31 @@ class Facts(NamedTuple):
     digest: bytes = b""
 
     @property
+    def live_leases(self) -> tuple[Lease | None, Lease | None]:
+        """The leases under the new and the old name, as far as they count.
+
+        rwq sets a lease of its own under both: under one alone, or beside another value, a client
+        that knows only the other name has ended it.
+        """
+        new, old = self.new_lease, self.old_lease
+        if new is not None and old is not None and new.holder == old.holder:
+            return new, old
+        return _unless_own(new), _unless_own(old)
+
+    @property
+    def was_ended(self) -> bool:
+        """Whether a lease of rwq is left that does not count any more."""
+        return self.live_leases != (self.new_lease, self.old_lease)
+
+    @property
     def lease(self) -> Lease | None:
-        """The effective lease, which counts where the names of 0.2 and later, and of 0.1, disagree.
+        """The effective lease, which counts where the new and the old name disagree.
 
         A lease whose holder cannot be read takes precedence over a session's lease, and that over
         the guard of a delayed or buried item. Of two leases of one kind, the one that ends later
         counts. A settling lease never counts.
         """
-        new, old = self.new_lease, self.old_lease
+        new, old = self.live_leases
         lease = old if new is None or (old is not None and _rank(old) > _rank(new)) else new
         return None if guard_kind(lease) == SETTLING_GUARD else lease
 
@@ -197,6 +215,10 @@ def guard_kind(lease: Lease | None) -> bytes | None:
 def is_guard(lease: Lease | None) -> bool:
     """Whether a lease is the guard of a delayed or buried item, or a settling lease."""
     return lease is not None and lease.holder.startswith(GUARDS)
+
+
+def _unless_own(lease: Lease | None) -> Lease | None:
+    return None if lease is not None and lease.holder.startswith(OWN_LEASE) else lease
 
 
 def _rank(lease: Lease) -> tuple[int, float]:

@@ -17,6 +17,8 @@ NOW_MS = 1_000_000
 # What a lease key can hold, as far as any rule tells values apart; None is a key of another type.
 HOLDERS = (
     b"them",
+    b"rwq:me@here:1",
+    b"rwq:you@there:2",
     b"rwq-clean:1",
     b"rwq-delayed:5",
     b"rwq-buried:why",

@@ -27,6 +27,9 @@ ACTIONS = {
         "gone and counted": "pruned from returns: ghost",
         "abandoned": "returned from processing: abandoned",
         "abandoned twice": "returned from processing: abandoned",
+        "leased by rwq, ended by 0.3": "returned from processing: abandoned",
+        "leased by rwq, ended by 0.1": "returned from processing: abandoned",
+        "held by rwq, ended by 0.3": "returned from processing: abandoned",
         "abandoned and delayed": "returned from processing: abandoned",
         "in main and abandoned": "dropped from processing: duplicated",
         "abandoned behind half a guard": "returned from processing: abandoned",
@@ -38,6 +41,7 @@ ACTIONS = {
         "ghost everywhere": "dropped from processing: ghost; pruned from delayed: ghost",
         "orphaned in a cleaner's hand": "returned: orphaned",
         "orphaned": "returned: orphaned",
+        "in no list, its lease ended": "returned: orphaned",
         "ghost in main": "dropped from main: ghost",
         "thrice in main": "dropped from main: duplicated",
         "in main and leased": "dropped from main: duplicated",
@@ -58,7 +62,7 @@ LOOKED_AT_TWICE = [
     if not action.startswith(("promoted", "pruned from returns"))
 ]
 # What becomes of them between the two looks.
-HEALED = ("leased by 0.1", "leased by 0.2", "gone", "waiting", "delayed", "unlisted")
+HEALED = ("leased by 0.1", "leased by 0.3", "gone", "waiting", "delayed", "unlisted")
 # A light clean finds it in processing only.
 EVERYWHERE = "ghost everywhere"
 

@@ -1,13 +1,14 @@
 -- Reading the keys and scores of many IDs in a few calls, deleting them, and replying about them.
 -- include: state
 
-local function lease_keys(ids)
-  local made = {}
+-- The lease keys of each ID: the new one, then the old one; those of this queue unless prefixes are given.
+local function lease_keys(ids, new_prefix, old_prefix)
+  local keys = {}
   for i = 1, #ids do
-    made[2 * i - 1] = lease_prefix .. ids[i]
-    made[2 * i] = old_lease_prefix .. ids[i]
+    keys[2 * i - 1] = (new_prefix or lease_prefix) .. ids[i]
+    keys[2 * i] = (old_prefix or old_lease_prefix) .. ids[i]
   end
-  return made
+  return keys
 end
 
 -- The values of the lease keys, in the order of `lease_keys`: false or nil for none, true for a key of the wrong type;

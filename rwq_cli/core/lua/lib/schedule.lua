@@ -39,23 +39,27 @@ local function settling_ms(a_main, a_processing)
   return whole_ms(SETTLING_MS + entries * SETTLING_MS_PER_ENTRY)
 end
 
--- Set settling leases, given the lease keys of items that are about to be pushed onto the main list of a queue, of this
--- one if none is given. This must be the first write of a script: a server that is out of memory refuses it, but does
--- not stop a script that has already written.
+-- Set settling leases, given the `lease_keys` of items that are about to be pushed onto the main list of a queue, of
+-- this one if none is given. This must be the first write of a script: a server that is out of memory refuses it, but
+-- does not stop a script that has already written.
 --
--- Upstream cleaners read the lists once, and then push every item that has no lease at that moment, even if rwq has
--- pushed it since. The settling lease prevents that. Workers overwrite it with their leases, and rwq does not count it
--- as a lease. Its value ends with the time of the push, unix ms, by which a clean knows that somebody has pushed the
--- item since its first look.
+-- Later upstream cleaners read the lists once, and then push every item that has no lease at that moment, even if rwq
+-- has pushed it since. The settling lease prevents that. Those of 0.1 push only what they have removed from processing
+-- themselves, or find in no list, so it stands under the new name alone, and no lease is left under the old one.
+-- Workers overwrite it with their leases, and rwq does not count it as a lease. Its value ends with the time of the
+-- push, unix ms, by which a clean knows that somebody has pushed the item since its first look.
 local function settle(keys, why, a_main, a_processing)
   if #keys == 0 then
     return
   end
   local lease_ms = settling_ms(a_main or main, a_processing or processing)
   local value = GUARDS.settling .. why .. ' ' .. whole_ms(clock_ms())
-  for i = 1, #keys do
+  local old_keys = {}
+  for i = 1, #keys, 2 do
     redis.call('SET', keys[i], value, 'PX', lease_ms)
+    old_keys[#old_keys + 1] = keys[i + 1]
   end
+  for_all('DEL', nil, old_keys)
 end
 
 -- Push items onto main, in the order in which they are to be leased: at the end of the queue, or at its front. The

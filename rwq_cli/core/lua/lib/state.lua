@@ -31,6 +31,20 @@ local function lease_rank(value)
   return not kind and 2 or kind == 'settling' and 0 or 1
 end
 
+local function is_own_lease(value)
+  return type(value) == 'string' and string.sub(value, 1, #OWN_LEASE) == OWN_LEASE
+end
+
+-- The values of the two lease keys as far as they count, false for none. rwq sets a lease of its own under both names:
+-- under one alone, or beside another value, a client that knows only the other name has ended it.
+local function live_leases(facts)
+  local new, old = facts.new or false, facts.old or false
+  if new ~= old then
+    new, old = not is_own_lease(new) and new, not is_own_lease(old) and old
+  end
+  return new, old
+end
+
 local function left_ms(facts, name)
   return facts.left and facts.left[name]
     or redis.call('PTTL', (name == 'new' and lease_prefix or old_lease_prefix) .. facts.id)
@@ -43,8 +57,8 @@ end
 -- The lease that counts where the two names disagree: the higher rank, then the one that ends later. Its value, false
 -- for none, and whether the new and the old key hold it. The time left is read only where it decides.
 local function effective_lease(facts)
-  local new, old = facts.new, facts.old
-  local new_rank, old_rank = new and lease_rank(new) or 0, old and lease_rank(old) or 0
+  local new, old = live_leases(facts)
+  local new_rank, old_rank = lease_rank(new), lease_rank(old)
   if new_rank + old_rank == 0 then
     return false, false, false
   elseif new_rank ~= old_rank then
@@ -78,7 +92,7 @@ end
 -- The same of a session that is not `own`, under the other name if need be.
 local function other_session_of(facts, own)
   local session = session_of(facts)
-  for _, value in ipairs(session == own and { facts.new or false, facts.old or false } or {}) do
+  for _, value in ipairs(session == own and { live_leases(facts) } or {}) do
     if value ~= own and lease_rank(value) >= 2 then
       return value ~= true and value or ''
     end

@@ -3,7 +3,7 @@
 -- include: schedule
 -- writes: main RPOP; processing LPUSH; leases SET
 -- commands: lease, work
--- writes promote: delayed ZREM; main LPUSH
+-- writes promote: delayed ZREM; main LPUSH; leases DEL
 -- commands promote: lease, work
 -- writes finish: processing LREM; leases DEL; item DEL; returns HDEL; result EXISTS
 -- arg holder  holder of the lease, bytes

@@ -1,7 +1,7 @@
 -- Move items to the end of another queue.
 -- include: expected, schedule, marks, target
 -- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item GET GETRANGE; renamed RENAMENX;
---   to_main LPUSH; to_delayed ZREM; to_buried ZREM; to_returns HSET HDEL; to_leases SET
+--   to_main LPUSH; to_delayed ZREM; to_buried ZREM; to_returns HSET HDEL; to_leases SET DEL
 -- commands: mv, undo
 -- arg keeps_leased:flag  leave items with a lease or guard alone
 -- arg is_first_look:flag  skip abandoned and orphaned items
@@ -39,7 +39,7 @@ return act(ids, function(id, found, now_ms)
 end, function(groups, facts)
   local moved, moved_lines, gone = groups.moved, {}, joined(groups.missing, groups.moved)
   local counts = counts_of(moved)
-  settle(joined(prefixed(to_lease, moved), prefixed(to_old_lease, moved)), 'moved', to_main, to_processing)
+  settle(lease_keys(moved, to_lease, to_old_lease), 'moved', to_main, to_processing)
   delete_leases(gone, facts)
   forget_entries(gone)
   -- The other queue may have leftovers of an earlier item with this ID.

@@ -1,6 +1,6 @@
 -- Take items from where they are, and end their leases: put them back to main, delay them, or bury them.
 -- include: expected, schedule
--- writes: main LPUSH RPUSH; leases SET GET; returns HMGET HSET; delayed ZADD ZREM; buried ZADD ZREM; server TIME
+-- writes: main LPUSH RPUSH; leases SET GET DEL; returns HMGET HSET; delayed ZADD ZREM; buried ZADD ZREM; server TIME
 -- commands: release, release --delay, bury, work
 -- arg to  'main', 'front' (to be leased next), 'delayed' or 'buried'
 -- arg delay_ms:number  how long to delay them, ms
