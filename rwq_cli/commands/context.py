@@ -17,7 +17,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.urls import mask_url
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Cut, Field, Fields, field
-from rwq_cli.output.sections import Row, Section
+from rwq_cli.output.sections import Line, Section
 from rwq_cli.undo.file import undo_directory, unwritable_because
 
 # A record is its JSON object.
@@ -81,7 +81,7 @@ def context_sections(record: Record) -> list[Section]:
         "command": f"printed by {escaped_text(record['password_command'] or '')}",
         "file": f"in {escaped_text(record['password_file'] or '')}",
     }
-    rows: list[Row] = [
+    rows: list[Line] = [
         ("server", record["url"], None),
         ("queue", escaped_text(record["queue"] or "none"), None),
         ("password", password[record["password"]], None),
@@ -123,7 +123,7 @@ def checked_sections(record: Record) -> list[Section]:
         nothing = "unknown: name a queue with -q"
     elif record["denied"] is None:
         nothing = "unknown: servers before Redis 7 cannot be asked"
-    rows: list[Row] = [
+    rows: list[Line] = [
         ("server", record["server"], None),
         ("version", escaped_text(record["version"] or "unknown"), None),
         ("latency", f"{record['latency_ms']:.2f} ms", None),

@@ -16,7 +16,7 @@ from rwq_cli.output import human
 from rwq_cli.output.field import COUNT, Cut, Field, Fields, field
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN
-from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
+from rwq_cli.output.sections import COMMAND_STYLE, Line, Section
 from rwq_cli.views.command_lines import CommandLines, shell_word
 from rwq_cli.views.meanings import REMEDIES, Remedy
 
@@ -79,7 +79,7 @@ PLAIN = ("code", "severity", "count", "fixed", "left", "examples", "command")
 
 
 def _section(found: Any) -> Section:
-    rows: list[Row] = [
+    rows: list[Line] = [
         (found.severity.value, human.count(found.finding.left), _STYLES[found.severity]),
         *FINDING_FIELDS.rows(found, "cause", "cure", "left_because"),
         ("command", found.command, COMMAND_STYLE),

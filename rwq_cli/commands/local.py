@@ -8,7 +8,7 @@ from rwq_cli.local.server import LocalServer, LocalStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Fields, field
-from rwq_cli.output.sections import Row, Section
+from rwq_cli.output.sections import Line, Section
 
 LOCAL_FIELDS: Fields[LocalStatus] = Fields(
     "The embedded server",
@@ -25,7 +25,7 @@ LOCAL_FIELDS: Fields[LocalStatus] = Fields(
 
 def local_sections(status: LocalStatus) -> list[Section]:
     directory = escaped_text(str(status.directory))
-    rows: list[Row] = [
+    rows: list[Line] = [
         ("running", f"yes, process {status.pid}" if status.running else "no", None),
         ("url", escaped_text(status.url), None),
         ("data", f"{directory} ({human.size(status.aof_bytes)})", None),

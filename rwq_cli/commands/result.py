@@ -14,11 +14,8 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.sections import Row, Section
+from rwq_cli.output.sections import Line, Section
 from rwq_cli.views.item_report import KEPT_FIELDS
-
-# Wrapping a few megabytes for a terminal would take minutes.
-_SHOWN_BYTES = 16 * 1024
 
 _STATUS, _COMPLETED, _BYTES, _TTL = KEPT_FIELDS
 RESULT_FIELDS: Fields[ResultLookup] = Fields(
@@ -45,7 +42,7 @@ def _missing(lookup: ResultLookup) -> str:
 
 def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
     result, title = lookup.result, escaped(lookup.item_id)
-    rows: list[Row] = [("queue", escaped(lookup.queue), None)]
+    rows: list[Line] = [("queue", escaped(lookup.queue), None)]
     if result is None:
         return [Section(title, [*rows, ("result", _missing(lookup), "red")])]
     is_completed = result.status is ResultStatus.COMPLETED
@@ -59,10 +56,8 @@ def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
     ]
     if not data:
         return [Section(title, rows)]
-    lines = [escaped(line) for line in data[:_SHOWN_BYTES].split(b"\n")]
-    if len(data) > _SHOWN_BYTES:
-        lines.append(f"… the first {human.size(_SHOWN_BYTES)}; -o data prints all of it")
-    return [Section(title, rows), Section("Result", [("", "\n".join(lines), None)])]
+    text = "\n".join(map(escaped, data.split(b"\n")))
+    return [Section(title, rows), Section("Result", [("", text, None)], is_data=True)]
 
 
 @command(

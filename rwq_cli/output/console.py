@@ -10,12 +10,12 @@ from codecs import getwriter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from rich.cells import cell_len, split_text
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
     from rich.live import Live
 
     from rwq_cli.environment import Environment
@@ -41,7 +41,7 @@ def open_console(environment: "Environment", *, colour: bool, is_stderr: bool = 
             raise
 
     return OurConsole(
-        file=getwriter("utf-8")(stream, "backslashreplace"),  # type: ignore[arg-type]
+        file=stream_writer(stream),
         width=environment.stderr_width if is_stderr else environment.width,
         color_system="standard" if colour else None,
         force_terminal=is_stderr or environment.stdout_is_terminal,
@@ -54,6 +54,10 @@ def open_console(environment: "Environment", *, colour: bool, is_stderr: bool = 
     )
 
 
+def stream_writer(stream: BinaryIO) -> IO[str]:
+    return cast(IO[str], getwriter("utf-8")(stream, "backslashreplace"))
+
+
 def open_live(console: "Console", **options: Any) -> "Live":
     from rich.live import Live
 
@@ -64,23 +68,9 @@ def open_live(console: "Console", **options: Any) -> "Live":
     return live
 
 
-def print_stripped(console: "Console", renderable: "RenderableType", width: int) -> None:
-    """Print a renderable at this width, without trailing spaces."""
-    from rich.segment import Segment, Segments
-
-    shown: list[Segment] = []
-    options = console.options.update(width=width)
-    for line in console.render_lines(renderable, options, pad=False):
-        while line and not line[-1].text.rstrip(" "):
-            line.pop()
-        if line:
-            text, style, control = line[-1]
-            line[-1] = Segment(text.rstrip(" "), style, control)
-        shown += [*line, Segment.line()]
-    console.print(Segments(shown), end="", soft_wrap=True)
-
-
-def styled(text: str, style: str) -> str:
+def styled(text: str, style: str | None) -> str:
+    if style is None:
+        return text
     from rich.color import ColorSystem
     from rich.style import Style
 

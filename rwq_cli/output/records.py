@@ -15,15 +15,19 @@ import operator
 from codecs import getwriter
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from heapq import nlargest, nsmallest
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output.escape import JsonText, escaped
 from rwq_cli.output.field import Cut, Field, Fields, counted_by, plain, to_json
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.sections import Section, section_lines
+from rwq_cli.output.sections import Section
+
+if TYPE_CHECKING:
+    from rwq_cli.output.painter import Painter
 
 T = TypeVar("T")
 # A column: the name of a field, or a field that only a table has.
@@ -77,7 +81,7 @@ class Output:
             is_wide = output is OutputFormat.WIDE and not is_chosen
             shown = _fields_of(wide if is_wide else columns, fields) or fields.columns()
             shown = _ranked(shown) if is_chosen else shown
-            count = write_table(shown, records, options, keeps_all=is_chosen, is_wide=is_wide)
+            count = write_table(shown, records, self.painter, keeps_all=is_chosen, is_wide=is_wide)
             sentence = empty if isinstance(empty, str) else empty() if not count else ""
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
@@ -145,7 +149,7 @@ class Output:
                 lines = [f"{name}\t{plain(value)}\n" for name, value in fields.flat(record).items()]
                 out.write("".join(["\n" if count > 1 else "", *lines]).encode())
             elif text is None:
-                self.sections(sections(record), is_first=count == 1)
+                self.sections(sections(record), is_first=count == 1, by_rich=is_one)
         if text is not None and is_text:
             out.write(text.encode())
         out.flush()
@@ -237,20 +241,26 @@ class Output:
             titles = [column.flat_name for column in self._table]
             self._csv.writerow(titles or self._fields.flat_names)
 
-    def sections(self, sections: Iterable[Section], *, is_first: bool = True) -> None:
-        from rich.text import Text
+    def sections(
+        self, sections: Iterable[Section], *, is_first: bool = True, by_rich: bool = True
+    ) -> None:
+        """Draw sections, with an empty line between them.
 
-        from rwq_cli.output.console import open_console
-
-        console = open_console(self._environment, colour=self.options.colour)
+        Args:
+            is_first: Whether no section was drawn before.
+            by_rich: Whether there are few: rich draws them.
+        """
         for section in sections:
             if not is_first:
-                console.print()
-            for pieces in section_lines(section, console.width):
-                text = Text.assemble(*((piece, style or "") for piece, style in pieces))
-                text.rstrip()
-                console.print(text, soft_wrap=True)
+                self.painter.gap()
+            self.painter.section(section, by_rich=by_rich)
             is_first = False
+
+    @cached_property
+    def painter(self) -> "Painter":
+        from rwq_cli.output.painter import Painter
+
+        return Painter(self.options)
 
     def footer(self, line: Callable[[], str]) -> None:
         """Write the note that `line` returns below a table; other formats, only to a terminal."""

@@ -17,7 +17,8 @@ from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.sections import Piece, section_lines
+from rwq_cli.output.painter import joined, section_rows
+from rwq_cli.output.sections import Piece
 from rwq_cli.output.tables import table_lines
 from rwq_cli.top.session import ITEMS_SHOWN, LISTS, QueueDetail, Session, read_queue
 from rwq_cli.top.terminal import Action, item_action, queue_action
@@ -330,8 +331,11 @@ class ItemScreen(LiveScreen):
         lines: list[Text] = []
         for section in show_sections(self.data):
             lines += [Text()] if lines else []
+            if section.title:
+                lines.append(self.line([(section.title, "bold")]))
             # The scroll bar takes one column.
-            lines += map(self.line, section_lines(section, max(1, room - 1)))
+            layout, rows = section_rows(section, max(1, room - 1), lambda: self.app.console)
+            lines += (self.line(joined(layout, row)) for row in rows)
         self._contents.update(Group(*lines))
 
     def action_for(self, verb: str) -> Action | None:

@@ -11,7 +11,7 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import AGO, ID, SIZE, Field, Fields, attribute, field
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.records import Output
-from rwq_cli.output.sections import Row, Section
+from rwq_cli.output.sections import Line, Section
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.activity import Rates
@@ -214,7 +214,7 @@ def count_sections(counts: Counts) -> list[Section]:
     if unknown:
         how = "" if counts.leased is None else " (--deep counts them)"
         rows.append((NOT_COUNTED, ", ".join(unknown) + how, "dim"))
-    more: list[Row] = []
+    more: list[Line] = []
     if counts.oldest_waiting_s is not None:
         more.append(("next item", f"last used {human.ago(counts.oldest_waiting_s)}", None))
     if counts.lease_soonest_ms is not None and counts.lease_latest_ms is not None:

@@ -17,7 +17,7 @@ from rwq_cli.core.state.rules import Facts, is_guard, transit_of
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Fields, attribute, field
-from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
+from rwq_cli.output.sections import COMMAND_STYLE, Line, Section
 from rwq_cli.views.command_lines import CommandLines, shell_word
 from rwq_cli.views.items import ITEM_FIELDS, preview_text, state_style
 from rwq_cli.views.meanings import REMEDIES, STATES
@@ -235,7 +235,7 @@ def show_sections(shown: Shown) -> list[Section]:
     # The meaning has already explained the state.
     also = [REMEDIES[code].cause for code in shown.findings if code.value != item.state.value]
     cures = [REMEDIES[code].cure for code in shown.findings if REMEDIES[code].cure != next]
-    rows: list[Row] = [
+    rows: list[Line] = [
         ("queue", escaped(item.queue), None),
         ("state", item.state.value, state_style(item.state) or "bold"),
         ("", shown.meaning, None),
@@ -251,14 +251,14 @@ def show_sections(shown: Shown) -> list[Section]:
         sections.append(Section("Keys of the wrong type", wrong))
     sections.append(Section("Facts", [*_fact_rows(shown)]))
     if item.data is not None:
-        sections.append(Section("Data", [("", _pretty(item.data), None)]))
+        sections.append(Section("Data", [("", _pretty(item.data), None)], is_data=True))
     elif item.preview is not None:
         cut = "" if item.payload_bytes == len(item.preview) else " …"
         sections.append(Section("Data", [("", (preview_text(item) or "") + cut, None)]))
     return sections
 
 
-def _fact_rows(shown: Shown) -> Iterator[Row]:
+def _fact_rows(shown: Shown) -> Iterator[Line]:
     item, report, facts = shown.item, shown.report, shown.report.facts
     now_ms, data = facts.now_ms, "none"
     if facts.has_data:

@@ -98,7 +98,7 @@ def status_parts(status: ServerStatus | None) -> list[Piece]:
 
 
 def state_parts(counts: Counts) -> list[Piece]:
-    rows = [row for section in count_sections(counts) for row in section.rows]
+    rows = [row for section in count_sections(counts) for row in section.lines]
     return [(f"{label} {value}", style) for label, value, style in rows if label != NOT_COUNTED]
 
 

@@ -2,19 +2,21 @@
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
+from rich.console import Console
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
 from rwq_cli.output.console import cut, wrapped_styled
 from rwq_cli.output.field import Cut, Field
-from rwq_cli.output.records import Output
-from rwq_cli.output.sections import COMMAND_STYLE, Section, wrapped
+from rwq_cli.output.painter import Column, Painter, wrapped
+from rwq_cli.output.sections import COMMAND_STYLE, Piece, Section
 from rwq_cli.output.tables import fit, table_lines
 
 
@@ -81,7 +83,7 @@ def test_a_table_that_is_drawn_again_always_has_its_first_column(room: int) -> N
         Field("waiting", lambda _: 1, "", rank=1),
     ]
     titles, lines = table_lines(columns, ["a" * 30], room, [0, 0])
-    expected = {0: ("…", "…"), 1: ("…", "…"), 5: ("QUEUE", "aa…aa"), 9: ("QUEUE    ", "aaaa…aaaa")}
+    expected = {0: ("…", "…"), 1: ("…", "…"), 5: ("QUEUE", "aa…aa"), 9: ("QUEUE", "aaaa…aaaa")}
     assert tuple("".join(text for text, _ in line) for line in (titles, *lines)) == expected[room]
 
 
@@ -116,7 +118,6 @@ def test_a_cut_text_fits(text: str, room: int, middle: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "room", "lines"),
     [
-        ("", 5, [""]),
         ("one two three", 8, ["one two", "three"]),
         ("abcdefgh i", 3, ["abc", "def", "gh", "i"]),
         ("  indented line", 10, ["  indented", "line"]),
@@ -125,7 +126,7 @@ def test_a_cut_text_fits(text: str, room: int, middle: bool) -> None:
     ],
 )
 def test_words_are_wrapped(text: str, room: int, lines: list[str]) -> None:
-    assert wrapped(text, room) == lines
+    assert wrapped(text, room, Console()) == lines
 
 
 def test_styles_take_no_room_in_a_line() -> None:
@@ -134,16 +135,72 @@ def test_styles_take_no_room_in_a_line() -> None:
     assert wrapped_styled(text, 7) == text.replace("on ", "on \n")
 
 
-@pytest.mark.parametrize("colour", [True, False])
-def test_a_section_is_printed_as_it_is_in_its_styles(colour: bool) -> None:
+def painted(colour: bool, draw: Callable[[Painter], object], columns: int = 30) -> str:
     out = io.BytesIO()
-    environment = Environment({"COLUMNS": "30"}, io.BytesIO(), out, io.BytesIO())
-    given = {"output": "table", "color": "always" if colour else "never"}
-    output = Output(Settings(environment, given))
+    environment = Environment({"COLUMNS": str(columns)}, io.BytesIO(), out, io.BytesIO())
+    settings = Settings(environment, {"color": "always" if colour else "never"})
+    draw(Painter(settings))
+    return out.getvalue().decode()
+
+
+@pytest.mark.parametrize("by_rich", [True, False])
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_section_is_printed_as_it_is_in_its_styles(colour: bool, by_rich: bool) -> None:
     command = "rwq show -q jobs a-long-id-that-does-not-fit"
-    rows = [("state", "[red]a[/red] :smile: 12", "red"), ("next", command, COMMAND_STYLE)]
-    output.sections([Section("jobs", rows)])
-    text = "jobs\nstate  [red]a[/red] :smile: 12\n next  " + command + "\n"
-    seen = out.getvalue().decode()
-    assert re.sub(r"\x1b\[\d*m", "", seen) == text
+    lines = [
+        ("state", "[red]a[/red] :smile: 12", "red"),
+        ("", "Some prose that has to be wrapped, and so it is.", None),
+        ("next", command, COMMAND_STYLE),
+    ]
+    section = Section("jobs", lines)
+    seen = painted(colour, lambda painter: painter.section(section, by_rich=by_rich))
+    assert re.sub(r"\x1b\[\d*m", "", seen).splitlines() == [
+        "jobs",
+        "state  [red]a[/red] :smile: 12",
+        "       Some prose that has to",
+        "       be wrapped, and so it",
+        "       is.",
+        f" next  {command}",
+    ]
     assert ("\x1b[31m[red]a" in seen) == colour
+
+
+CELLS = st.tuples(TEXTS.map(str.rstrip), st.sampled_from([None, "red", "dim", "bold"]))
+
+
+@given(st.data(), st.integers(1, 4), st.booleans(), st.booleans())
+def test_joined_rows_are_those_of_rich(
+    data: st.DataObject, count: int, colour: bool, has_header: bool
+) -> None:
+    rows: list[list[Piece]] = data.draw(
+        st.lists(st.lists(CELLS, min_size=count, max_size=count), max_size=5)
+    )
+    columns = [
+        Column(
+            max([4, *(cell_len(row[index][0]) for row in rows)]),
+            data.draw(st.booleans()),
+            heading,
+        )
+        for index, heading in enumerate(("ID", "日本", "DATA", "#")[:count])
+    ]
+
+    def draw(painter: Painter, by_rich: bool) -> None:
+        painter.rows(columns, rows, by_rich=by_rich, has_header=has_header)
+
+    seen = [
+        painted(colour, partial(draw, by_rich=by_rich), columns=80) for by_rich in (True, False)
+    ]
+    # The spaces between columns have a style in rich's tables.
+    without = [re.sub(r"\x1b\[2m( *)\x1b\[0m", r"\1", text) for text in seen]
+    assert without[0] == without[1]
+
+
+def test_data_are_as_they_are_and_json_is_coloured() -> None:
+    section = Section("Data", [("", '{\n  "a": "' + 50 * "b" + '"\n}', None)], is_data=True)
+    plain, coloured = (
+        painted(colour, lambda painter: painter.section(section, by_rich=True))
+        for colour in (False, True)
+    )
+    assert plain == 'Data\n  {\n    "a": "' + 50 * "b" + '"\n  }\n'
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+    assert '\x1b[1;34m"a"' in coloured
