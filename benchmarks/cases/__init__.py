@@ -5,6 +5,7 @@ from benchmarks.cases import (
     cleaning,
     crowded,
     distant,
+    large,
     looking,
     moving,
     removing,
@@ -18,7 +19,7 @@ CASES = {
     case.name: case
     for module in (
         *(starting, adding, removing, moving, scheduling, cleaning, looking, working),
-        *(spreading, crowded, distant),
+        *(spreading, crowded, distant, large),
     )
     for case in module.CASES
 }

@@ -1,9 +1,9 @@
-"""Splitting work into calls that do not block the server for long; what was acknowledged."""
+"""What one call may take of the server; splitting work into calls; what was acknowledged."""
 
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from math import inf
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from rwq_cli.core.errors import ServerError
 
@@ -33,22 +33,28 @@ class Flush:
 
 FLUSH = Flush()
 
-# A script that only reads takes four or five milliseconds for this many IDs.
-BATCH_ITEMS = 1000
+
+class Budget(NamedTuple):
+    """What one call may take of the server, while all other clients wait: some five milliseconds.
+
+    Attributes:
+        items: How many items to read or change; the header of each script says how many.
+        bytes: How much data to copy, compare or hash, before the last item. Hashing this much
+            takes a millisecond and a half.
+        entries: How many list entries to pass over. LREM and LPOS compare about 100 in a
+            microsecond.
+    """
+
+    items: int = 1000
+    bytes: int = 1024 * 1024
+    entries: int = 500_000
+
+
+BUDGET = Budget()
 # Longer than any list. Larger numbers would overflow in the server.
 LONGEST_LIST = 2**62
-BATCH_BYTES = 4 * 1024 * 1024
-# In one call that adds or deletes a key or two for each item: while the server resizes its key
-# table, each key takes up to fifteen microseconds instead of two.
-BATCH_WRITES = 250
-# In one call that is told where the IDs are: each takes about ten microseconds.
-BATCH_PLACES = 750
-# In one call that also sets two leases for each.
-BATCH_LEASES = BATCH_PLACES // 2
 # A call that takes longer than this probably comes over a long line.
 LONG_LINE_S = 0.01
-# LREM and LPOS compare about 100 entries in a microsecond, so this is about 5 ms of one call.
-SCAN_BUDGET_ENTRIES = 500_000
 # Looking up one ID scans the whole lists; reading them in pages costs about as much as this many.
 FEW_IDS = 30
 # A stream of IDs is read in blocks of this many, so that memory stays bounded while one walk over
@@ -59,7 +65,7 @@ BLOCK_IDS = 200_000
 def in_batches(
     entries: Iterable[T | Flush],
     *,
-    items_max: int = BATCH_ITEMS,
+    items_max: int = BUDGET.items,
     later_max: int = 0,
     size_max: float = inf,
     size_of: Callable[[T], int] | None = None,

@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from rwq_cli.core.batches import ProgressListener, in_doubt
+from rwq_cli.core.batches import BUDGET, Budget, Flush, ProgressListener, in_batches, in_doubt
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import InvalidArgument, text_of
 from rwq_cli.core.keys import OWN_LEASE, QueueKeys, hash_tag
-from rwq_cli.core.lua import script_words
+from rwq_cli.core.lua import load_script, script_words
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
 Batch = TypeVar("Batch")
+# Lua unpacks some 8,000 values at most; a script adds a few to the words of a call.
+WORDS_MAX = 7000
 
 
 class Queue:
@@ -81,8 +83,19 @@ class Queue:
         self, name: str, *rest: Any, dry_run: bool = False, reads_only: bool = False, **args: Any
     ) -> Command:
         """A command for `call_all` that runs a script; see `run` and `ScriptCommand`."""
-        words = (*self._head(dry_run), *script_words(name, rest, **args))
-        return ScriptCommand(name, self._script_keys, words, reads_only=reads_only or dry_run)
+        words = script_words(name, rest, **args)
+        return self._command(name, self._head(dry_run), words, reads_only=reads_only or dry_run)
+
+    def _command(
+        self, name: str, head: Sequence[bytes], words: Sequence[object], *, reads_only: bool = False
+    ) -> Command:
+        if len(words) > WORDS_MAX:
+            raise ValueError(f"{name} got {len(words)} words; Lua unpacks {WORDS_MAX} for sure")
+        return ScriptCommand(name, self._script_keys, (*head, *words), reads_only=reads_only)
+
+    def budget(self, script: str) -> Budget:
+        """What a call of a script may take."""
+        return BUDGET._replace(items=load_script(script).items_max)
 
     def run_each(
         self,
@@ -104,9 +117,10 @@ class Queue:
             for call in calls:
                 if call is not None:
                     sent.append(call[0])
-                yield None if call is None else ScriptCommand(script, keys, (*head, *call[1]))
+                yield None if call is None else self._command(script, head, call[1])
 
-        keys = self._script_keys
+        # Also if there are no calls.
+        self.check_one_slot()
         replies = self.connection.stream(each(), reads_only=reads_only)
         doubt = in_doubt(lambda: sum(map(size_of, sent)))
         with nullcontext() if reads_only else doubt:
@@ -126,10 +140,12 @@ class Queue:
                 yield OutcomeBatch.from_reply(ids, reply)
 
     def read_each(
-        self, script: str, batches: Iterable[Sequence[bytes]], **args: Any
+        self, script: str, ids: Iterable[bytes | Flush], **args: Any
     ) -> Iterator[tuple[Sequence[bytes], Any]]:
-        """The replies of a script that writes nothing for each batch of IDs that is not refused."""
+        """The replies of a script that writes nothing for each batch of IDs within its budget, but
+        for those that are refused."""
         words = script_words(script, **args)
+        batches = in_batches(ids, items_max=self.budget(script).items)
         calls = ((batch, (*words, *batch)) for batch in batches)
         for batch, reply in self.run_each(script, calls, reads_only=True):
             if reply is not REFUSED:

@@ -17,7 +17,7 @@ from rwq_cli.core.items.move import move, move_back
 from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, read_marks, restore
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.state.expected import Expected, fingerprint
+from rwq_cli.core.state.expected import Expected, token_of
 from rwq_cli.core.state.probe import End, ItemSnapshot
 from rwq_cli.environment import os_errors_as, os_reason
 from rwq_cli.input.export_file import ControlLine, parse_header, parse_line
@@ -295,11 +295,11 @@ def remove_again(
     reader: UndoReader, queue: WorkQueue, moved_to: WorkQueue, journal: Journal, *, dry_run: bool
 ) -> Iterator[OutcomeBatch]:
     items = map(_item, reader.items(restored=True))
-    prints = {item.item_id: fingerprint(item.data) for item in items}
-    expected = Expected(fingerprints=prints)
+    tokens = {item.item_id: token_of(item.data) for item in items}
+    expected = Expected(tokens=tokens)
     if reader.origin.to is None:
-        return remove(queue, prints, journal, expected=expected, dry_run=dry_run).batches
-    return move(queue, prints, moved_to, journal, expected=expected, dry_run=dry_run).batches
+        return remove(queue, tokens, journal, expected=expected, dry_run=dry_run).batches
+    return move(queue, tokens, moved_to, journal, expected=expected, dry_run=dry_run).batches
 
 
 def _item(line: Line) -> ItemSnapshot:

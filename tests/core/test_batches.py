@@ -3,10 +3,11 @@
 from hypothesis import given, strategies as st
 
 from rwq_cli.core import Outcome, State, Status
-from rwq_cli.core.batches import BATCH_BYTES, FLUSH, Flush, in_batches
+from rwq_cli.core.batches import BUDGET, FLUSH, Flush, in_batches
 from rwq_cli.core.items.add import ADD_ITEMS, NewItem, batched_items
 from rwq_cli.core.model import OutcomeBatch, Outcomes
 from rwq_cli.core.repair.findings import Code, Severity
+from rwq_cli.core.state.expected import Located
 
 
 class Sized(bytes):
@@ -35,10 +36,10 @@ def test_batches_keep_all_entries_and_are_full_but_for_the_last(
 
 
 @given(
-    st.lists(st.sampled_from((0, 1, BATCH_BYTES // 3, BATCH_BYTES)), max_size=12),
+    st.lists(st.sampled_from((0, 1, BUDGET.bytes // 3, BUDGET.bytes)), max_size=12),
     st.lists(st.integers(0, 30), max_size=3),
 )
-def test_batches_of_items_have_at_most_4_mib_before_their_last_item(
+def test_batches_of_items_have_at_most_a_mib_before_their_last_item(
     sizes: list[int], flushes: list[int]
 ) -> None:
     items: list[NewItem | Flush] = [
@@ -50,7 +51,17 @@ def test_batches_of_items_have_at_most_4_mib_before_their_last_item(
     assert [len(data) for batch in batches for data in batch.data] == sizes
     for batch in batches:
         assert 1 <= len(batch.ids) <= ADD_ITEMS
-        assert sum(map(len, [*batch.ids[:-1], *batch.data[:-1]])) < BATCH_BYTES
+        assert sum(map(len, [*batch.ids[:-1], *batch.data[:-1]])) < BUDGET.bytes
+
+
+@given(st.lists(st.sampled_from((0, 1, BUDGET.bytes // 3, 5 * BUDGET.bytes)), max_size=12))
+def test_calls_hash_at_most_a_mib_before_their_last_item(sizes: list[int]) -> None:
+    tokens = {b"%d" % number: b"%d:hash" % size for number, size in enumerate(sizes)}
+    calls = list(Located(list(tokens)).within(BUDGET._replace(items=5), tokens))
+    assert [item_id for call in calls for item_id in call.ids] == list(tokens)
+    for call in calls:
+        assert 1 <= len(call.ids) <= 5
+        assert sum(sizes[int(item_id)] for item_id in call.ids[:-1]) < BUDGET.bytes
 
 
 def test_a_flush_ends_a_batch() -> None:

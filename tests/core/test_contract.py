@@ -7,7 +7,7 @@ from rwq_cli.core import Code, State, Status, WorkQueue
 from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.findings import findings_about
-from rwq_cli.core.state.expected import Expected, fingerprint
+from rwq_cli.core.state.expected import Expected, token_of
 from rwq_cli.core.state.rules import Facts
 from tests.broken_queues import pad, traces
 from tests.conftest import HOLDER, Foreign, supports_no_touch
@@ -157,7 +157,7 @@ def test_what_is_not_what_was_chosen_is_left_alone(
     assert expects is not None
     conditions = [
         *(Expected(states=frozenset({state})) for state in State if state.is_item),
-        Expected(fingerprints={item_id: fingerprint(b"other") for item_id in CASES}),
+        Expected(tokens={item_id: token_of(b"other") for item_id in CASES}),
     ]
     # Before Redis 7.2, an item's age is gone once it was read to be saved.
     if supports_no_touch(raw) or name not in ("remove", "move by force"):

@@ -50,6 +50,8 @@ from rwq_cli.core import (
     Status,
     WorkQueue,
 )
+from rwq_cli.core.batches import Budget
+from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.listing import choose as choose_items
 from rwq_cli.core.inspect.results import ResultStatus
@@ -1089,9 +1091,9 @@ SETTINGS = settings(
 
 def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of three, so that a few items make a long list."""
-    monkeypatch.setattr(bulk, "BATCH_PLACES", 3)
-    monkeypatch.setattr(bulk, "BATCH_LEASES", 2)
-    monkeypatch.setattr(bulk, "BATCH_WRITES", 3)
+    monkeypatch.setattr(Queue, "budget", lambda _, script: Budget(2 if script == "put" else 3))
+    monkeypatch.setattr(bulk, "_NAMED_IDS", 3)
+    monkeypatch.setattr(bulk, "_LOCATED_IDS", 3)
     monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
     monkeypatch.setattr(restore, "RESTORE_ITEMS", _CALL_ITEMS)
     monkeypatch.setattr(bulk, "SCANNED_MAX", 12)

@@ -13,7 +13,7 @@ from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import DIGEST_DIGITS, load_script, script_words
 from rwq_cli.core.model import TIME_MS_MAX, State, Status
-from rwq_cli.core.state.expected import ANY, Located, fingerprint
+from rwq_cli.core.state.expected import ANY, Located, token_of
 from tests.everything import LOOK
 from tests.live.raw_keys import raw_keys_of
 from tests.model.keys import GUARDS, KEY_PARTS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Frozen
@@ -110,7 +110,7 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
     name, *args = command
     by_name, leased = Located(()).args(), Located((), "leased").args()
     anything = ANY.args()
-    saved = {**anything, "has_fingerprints": True}
+    saved = {**anything, "has_tokens": True}
 
     def call(script: str, *rest: object, **named: object) -> tuple[str, list[object]]:
         return script, script_words(script, rest, **named)
@@ -144,7 +144,7 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             return call("put", item_id, **leased, **anything, **named)
         case "remove":
             item_id, life = args
-            print_ = fingerprint(data_of(item_id, life)) if life else ""
+            print_ = token_of(data_of(item_id, life)) if life else ""
             return call("complete", item_id, print_, **by_name, **saved, **REMOVE_ARGS)
         case "touch":
             return call(name, *args, lease_ms=SESSION_S * 1000, has_owners=len(args) > 1)

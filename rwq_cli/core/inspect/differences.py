@@ -13,9 +13,6 @@ from rwq_cli.core.keys import pattern_of
 from rwq_cli.core.model import State
 from rwq_cli.core.state.probe import read_parts, states
 
-# Bytes of data of which one call reads the fingerprints, in about five milliseconds.
-_HASHED_BYTES = 2 * 1024 * 1024
-
 
 class Kind(StrEnum):
     """How two queues differ about an ID."""
@@ -55,8 +52,8 @@ def differences(queue: Queue, other: Queue) -> Iterator[Difference]:
         queue.progress.advance(len(ids))
         own, theirs = here.states(ids), there.states(ids)
         both = [i for i in ids if own[i] is not None and theirs[i] is not None]
-        prints = zip(here.fingerprints(both), there.fingerprints(both), strict=True)
-        differing = {i for i, (a, b) in zip(both, prints, strict=True) if a != b}
+        tokens = zip(here.tokens(both), there.tokens(both), strict=True)
+        differing = {i for i, (a, b) in zip(both, tokens, strict=True) if a != b}
         for item_id in ids:
             state, other_state, is_same = own[item_id], theirs[item_id], item_id not in differing
             if state is not None and (state is not other_state or not is_same):
@@ -98,7 +95,7 @@ class _Side:
                 found[item_id] = state if state.has_data else None
         return found
 
-    def fingerprints(self, ids: Sequence[bytes]) -> Iterator[bytes | None]:
-        args = {"what": "fingerprint", "preview_bytes": 0, "bytes_max": _HASHED_BYTES}
+    def tokens(self, ids: Sequence[bytes]) -> Iterator[bytes | None]:
+        args = {"what": "token", "preview_bytes": 0}
         for _, reply in read_parts(self._queue, "details", ids, 3, **args):
             yield from reply[2::3]

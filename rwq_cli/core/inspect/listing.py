@@ -36,7 +36,7 @@ from rwq_cli.core.inspect.selection import (
 )
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
-from rwq_cli.core.state.expected import ANY, Expected, fingerprint, mark_of
+from rwq_cli.core.state.expected import ANY, Expected, mark_of, token_of
 from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import Facts, is_guard
 
@@ -251,7 +251,7 @@ def choose(
     selection = selection._replace(states=states)
     needs_data, marked_by = selection.needs_data, selection.marked_by
     chosen: dict[bytes, State] = {}
-    fingerprints: dict[bytes, str] = {}
+    tokens: dict[bytes, bytes] = {}
     marks: dict[bytes, bytes] = {}
     source = source_of(states)
     found: Iterable[tuple[bytes, State, Item | None]]
@@ -266,7 +266,7 @@ def choose(
     for item_id, state, item in found:
         chosen.setdefault(item_id, state)
         if item is not None and item.data is not None:
-            fingerprints.setdefault(item_id, fingerprint(item.data))
+            tokens.setdefault(item_id, token_of(item.data))
         if item is not None and marked_by:
             marks.setdefault(item_id, mark_of(item, marked_by))
         if len(chosen) == limit:
@@ -278,7 +278,7 @@ def choose(
     expected = Expected(
         states,
         selection.older_than_s,
-        fingerprints if needs_data else None,
+        tokens if needs_data else None,
         chosen.keys() & in_transit,
         marks if marked_by else None,
         marked_by,

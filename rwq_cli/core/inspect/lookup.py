@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
-from rwq_cli.core.batches import BATCH_ITEMS, FEW_IDS, SCAN_BUDGET_ENTRIES
+from rwq_cli.core.batches import FEW_IDS
 from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.cursor import ListCursor
@@ -14,7 +14,7 @@ from rwq_cli.core.inspect.results import ResultKey, read_result_keys
 from rwq_cli.core.model import PREVIEW_BYTES, Item, State
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import FirstLook
-from rwq_cli.core.state.probe import FACT_FIELDS, SNAPSHOT_BYTES, parse_facts, probe, read_parts
+from rwq_cli.core.state.probe import FACT_FIELDS, parse_facts, probe, read_parts
 from rwq_cli.core.state.rules import Facts, whole_ms
 
 # Places in a list, counted from its right end, in ascending order.
@@ -108,8 +108,9 @@ def look_up(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> I
     all facts are of one instant; otherwise they are read after the places."""
     if not ids:
         return
-    if len(ids) <= BATCH_ITEMS:
-        scan_max = SCAN_BUDGET_ENTRIES
+    budget = queue.budget("look_up")
+    if len(ids) <= budget.items:
+        scan_max = budget.entries
         now_ms, *reply = queue.run("look_up", *ids, scan_max=scan_max, digests_too=digests)
         if values := reply[3:]:
             for item_id, at in zip(ids, range(0, len(values), FACT_FIELDS + 3), strict=True):
@@ -259,10 +260,10 @@ def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterato
     left = iter(items)
     if detail != "bare":
         ids = [item.item_id for item in items]
-        args = {"preview_bytes": PREVIEW_BYTES, "bytes_max": SNAPSHOT_BYTES}
+        args = {"what": detail, "preview_bytes": PREVIEW_BYTES}
         # A structure of the wrong type keeps them from being read.
         with suppress(WrongType):
-            for read, reply in read_parts(queue, "details", ids, 3, what=detail, **args):
+            for read, reply in read_parts(queue, "details", ids, 3, **args):
                 for at, item in enumerate(islice(left, len(read))):
                     # None is what was not read.
                     idle_s, size, data = reply[3 * at : 3 * at + 3]

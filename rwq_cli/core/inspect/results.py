@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import pattern_of
-from rwq_cli.core.state.probe import SNAPSHOT_BYTES, read_parts
+from rwq_cli.core.state.probe import read_parts
 
 _FIELDS = 8
 # Kinds of a result key; any other kind is the type of a key that is not a result.
@@ -55,8 +55,7 @@ def read_result_keys(
     queue: Queue, ids: Iterable[bytes], *, data: bool = False
 ) -> Iterator[list[ResultKey]]:
     """Read the result keys of IDs, in batches of a bounded number of bytes, if the user may."""
-    args = {"wants_data": data, "bytes_max": SNAPSHOT_BYTES}
-    for batch, reply in read_parts(queue, "results", ids, _FIELDS, **args):
+    for batch, reply in read_parts(queue, "results", ids, _FIELDS, wants_data=data):
         keys = []
         for at, item_id in enumerate(batch):
             fields = reply[at * _FIELDS : (at + 1) * _FIELDS]

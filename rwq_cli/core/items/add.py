@@ -9,7 +9,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from rwq_cli.core.batches import BATCH_BYTES, Acknowledged, Flush, in_batches, in_doubt
+from rwq_cli.core.batches import BUDGET, Acknowledged, Flush, in_batches, in_doubt
 from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType, text_of
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
@@ -201,7 +201,7 @@ class BatchBuilder:
         self._ids: list[bytes] = []
         self._data: list[bytes] = []
         self._dues: list[Due | None] = []
-        self._room_bytes = BATCH_BYTES
+        self._room_bytes = BUDGET.bytes
 
     def add(self, item_id: bytes, data: bytes, due: Due | None) -> bool:
         """Add an item; returns whether the batch is full now."""
@@ -269,13 +269,13 @@ def add_spread(
     items_max = min(_SPREAD_ITEMS, ADD_ITEMS * len(by_name))
 
     def effort(batch: NewItems) -> int:
-        return max(sum(map(len, batch.data)), BATCH_BYTES * len(batch.ids) // items_max)
+        return max(sum(map(len, batch.data)), BUDGET.bytes * len(batch.ids) // items_max)
 
     # A dry run notices an ID that is repeated within one call only.
     chunks = (
         iter([[batch for batch in batches if not isinstance(batch, Flush)]])
         if dry_run
-        else in_batches(batches, size_max=BATCH_BYTES, size_of=effort)
+        else in_batches(batches, size_max=BUDGET.bytes, size_of=effort)
     )
     for chunk in chunks:
         are_random = all(batch.random_ids for batch in chunk)

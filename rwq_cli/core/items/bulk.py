@@ -12,14 +12,10 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import (
-    BATCH_BYTES,
-    BATCH_LEASES,
-    BATCH_PLACES,
-    BATCH_WRITES,
     BLOCK_IDS,
+    BUDGET,
     FEW_IDS,
     LONGEST_LIST,
-    SCAN_BUDGET_ENTRIES,
     Flush,
     acknowledged,
     in_batches,
@@ -30,16 +26,19 @@ from rwq_cli.core.inspect.lookup import Places, look_twice, places_of
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
-from rwq_cli.core.state.expected import ANY, Expected, Located, fingerprint
+from rwq_cli.core.state.expected import ANY, Expected, Located, token_of
 from rwq_cli.core.state.probe import End, ItemSnapshot, Skipped, read_snapshots
 
+# So many IDs are looked up by name if they are found so in short lists.
+_NAMED_IDS = 250
 # More than a few IDs are looked up by name only in short lists, to save the round trips of reading
 # them: a script that is told the places is faster.
 SCANNED_MAX = 100_000
 # Passing over so many entries takes a script as long as anything else that it does for an ID.
 # They are passed over by blocks of 8 KB, which hold fewer long ones.
 _ID_ENTRIES, _SHORT_ID = 125_000, 80
-_SETTING_LEASES = ("move", "push_scheduled", "put", "repair")
+# IDs in one call that is told where they are, which takes about ten microseconds for each.
+_LOCATED_IDS = 750
 # How often the lists are read for IDs that move, before each of them is looked up by name.
 _ROUNDS = 4
 
@@ -57,30 +56,35 @@ def by_script(
     expected: Expected = ANY,
     journal: "Journal | None" = None,
     *,
-    items_max: int = 0,
+    bytes_each: int = 0,
     dry_run: bool = False,
     **saves: Any,
 ) -> Act:
-    """What acts by a script, which is told whether this is the first look if it takes that. With a
-    journal, the items are read and written to it first: see `saving`, also for `saves`."""
-    items_max = items_max or (BATCH_LEASES if script in _SETTING_LEASES else BATCH_PLACES)
+    """What acts by a script, in calls within its budget; it writes `bytes_each` for each item. It is
+    told whether this is the first look if it takes that. With a journal, the items are read and
+    written to it first: see `saving`, also for `saves`."""
     if journal is not None and not dry_run:
-        act = by_script(queue, script, args, once_read(queue, expected), items_max=items_max)
+        act = by_script(queue, script, args, once_read(queue, expected), bytes_each=bytes_each)
         return saving(queue, journal, act, expected, **saves)
     if dry_run:
         # Before the lists are read.
         queue.connection.set_no_touch()
 
-    def words(call: Located, is_first_look: bool) -> Sequence[object]:
-        known = expected if call.saved is None else expected._replace(fingerprints=call.saved)
-        named = {**call.args(), **known.args(), **(args(call.ids) if callable(args) else args)}
-        if "is_first_look" in named:
-            named["is_first_look"] = is_first_look
-        return script_words(script, known.id_args(call.ids), **named)
+    budget = queue.budget(script)
+
+    def requests(
+        call: Located, is_first_look: bool
+    ) -> Iterator[tuple[Sequence[bytes], Sequence[object]]]:
+        conditions = expected if call.saved is None else expected._replace(tokens=call.saved)
+        for part in call.within(budget, conditions.tokens, bytes_each):
+            own_args = args(part.ids) if callable(args) else args
+            named = {**part.args(), **conditions.args(), **own_args}
+            if "is_first_look" in named:
+                named["is_first_look"] = is_first_look
+            yield part.ids, script_words(script, conditions.id_args(part.ids), **named)
 
     def each_call(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        parts = (part for call in calls for part in call.parts(items_max))
-        each = ((part.ids, words(part, is_first_look)) for part in parts)
+        each = chain.from_iterable(requests(call, is_first_look) for call in calls)
         return queue.act_each(script, each, dry_run=dry_run)
 
     return each_call
@@ -188,7 +192,7 @@ class Seen(NamedTuple):
             located.append(item_id)
             places.append(words if words.isdigit() else f"[{words}]")
             effort += _ID_ENTRIES
-            if len(located) == BATCH_PLACES or effort >= BATCH_PLACES * _ID_ENTRIES:
+            if len(located) == _LOCATED_IDS or effort >= _LOCATED_IDS * _ID_ENTRIES:
                 yield Located(located, "places", places, self.since_ms)
                 located, places, effort = [], [], 0
         if located:
@@ -213,8 +217,8 @@ def rounds(
         if number == _ROUNDS:
             # They have moved all the time, which hardly ever happens.
             yield (Located([item_id], scan_max=LONGEST_LIST) for item_id in ids)
-        elif number == 0 and seen is None and len(ids) <= BATCH_WRITES:
-            scan_max = SCAN_BUDGET_ENTRIES if len(ids) <= FEW_IDS else SCANNED_MAX
+        elif number == 0 and seen is None and len(ids) <= _NAMED_IDS:
+            scan_max = BUDGET.entries if len(ids) <= FEW_IDS else SCANNED_MAX
             yield iter([Located(ids, scan_max=scan_max)])
         else:
             if seen is None:
@@ -231,7 +235,7 @@ def rounds(
 
 def unlisted(ids: Iterable[bytes], *, since_ms: int = 0) -> Iterator[Located]:
     """Calls for IDs that are in no list, such as buried ones."""
-    for batch in in_batches(list(ids), items_max=BATCH_PLACES):
+    for batch in in_batches(list(ids), items_max=_LOCATED_IDS):
         yield Located(batch, "places", ["[]"] * len(batch), since_ms)
 
 
@@ -254,7 +258,7 @@ def read_items(
 GROUP_CALLS = 24
 _TAKEN = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
 # Matches no data.
-_OTHER_DATA = "-"
+_OTHER_DATA = b"-"
 
 
 class Journal:
@@ -328,25 +332,25 @@ def saving(
     is_past_middle = False
 
     def both(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        limits = {"items_max": GROUP_CALLS, "size_max": BATCH_BYTES}
+        limits = {"items_max": GROUP_CALLS, "size_max": 4 * BUDGET.bytes}
         reads = read_snapshots(queue, calls, Skipped())
         for group in in_batches(reads, **limits, size_of=lambda r: sum(len(i.data) for i in r[1])):
             saved: list[Located] = []
             items: list[ItemSnapshot] = []
             for call, read in group:
-                prints = {item.item_id: print_of(item) for item in read}
-                kept = [item for item in read if prints[item.item_id] not in (None, _OTHER_DATA)]
+                tokens = {item.item_id: token_to_save(item) for item in read}
+                kept = [item for item in read if tokens[item.item_id] not in (None, _OTHER_DATA)]
                 items += map(as_saved, in_their_order(call, kept))
-                known = {item_id: each for item_id, each in prints.items() if each}
-                saved.append(call._replace(saved=known, read=kept))
+                compared = {item_id: token for item_id, token in tokens.items() if token}
+                saved.append(call._replace(saved=compared, read=kept))
             yield from recorded(queue, journal, items, act(saved, is_first_look), *_TAKEN)
 
-    def print_of(item: ItemSnapshot) -> str | None:
-        """The fingerprint of an item that is to be saved; None if it is to be left alone."""
-        data = fingerprint(item.data)
-        if expected.fingerprints is not None and expected.fingerprints.get(item.item_id) != data:
+    def token_to_save(item: ItemSnapshot) -> bytes | None:
+        """The token of an item that is to be saved; None if it is to be left alone."""
+        token = token_of(item.data)
+        if expected.tokens is not None and expected.tokens.get(item.item_id) != token:
             return _OTHER_DATA
-        return None if keeps_leased and item.lease else data
+        return None if keeps_leased and item.lease else token
 
     def in_their_order(call: Located, items: list[ItemSnapshot]) -> list[ItemSnapshot]:
         """The items, those of main in their order; once one is nearer to the end, so are all that

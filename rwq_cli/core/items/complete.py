@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Flush
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import ResultStatus
@@ -12,6 +12,9 @@ from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.probe import End, ItemSnapshot, Place
 from rwq_cli.core.state.rules import is_guard
+
+# A result takes the server as long as copying so much data.
+_RESULT_BYTES = 4096
 
 
 class ResultOptions(NamedTuple):
@@ -57,8 +60,7 @@ def complete(
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else owner
     how: dict[str, Any] = {"dry_run": dry_run, "as_saved": as_waiting}
     if result_options is not None:
-        fit = BATCH_BYTES // max(1, len(result_options.result or b""))
-        how["items_max"] = max(1, min(BATCH_WRITES, fit))
+        how["bytes_each"] = _RESULT_BYTES + len(result_options.result or b"")
     args = completing_args(result_options, owners)
     act = by_script(queue, "complete", args, expected, journal, **how)
     return Outcomes(run(queue, act, ids, "completing"))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from rwq_cli.core.batches import BATCH_PLACES, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
 from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue, nested_names
@@ -86,8 +85,8 @@ class Export:
             # Counted from the right end: see `lua/lib/locate.lua`.
             at = enumerate(page, cursor.offset)
             places = {entry: str(4 * place + 2 + number) for place, entry in at}
-            for batch in in_batches(self._fresh(page, takes=True), items_max=BATCH_PLACES):
-                yield Located(batch, "places", [places[item_id] for item_id in batch], 0)
+            fresh = self._fresh(page, takes=True)
+            yield Located(fresh, "places", [places[item_id] for item_id in fresh], 0)
 
     def _snapshots(self, calls: Iterable[Located]) -> Iterator[list[ItemSnapshot]]:
         for _, items in read_snapshots(self._queue, calls, self.skipped):

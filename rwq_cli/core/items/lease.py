@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from math import inf
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_doubt
+from rwq_cli.core.batches import in_doubt
 from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.handle import Queue, distinct_queues, to_bytes
 from rwq_cli.core.inspect.cursor import lengths_of
@@ -20,7 +20,8 @@ from rwq_cli.core.model import PREVIEW_BYTES, Batched, Item, Lease, State, Statu
 from rwq_cli.core.server.commands import REFUSED, Command
 from rwq_cli.core.state.probe import Skipped, parse_lease, parse_returns
 
-LEASE_ITEMS = BATCH_WRITES
+# In one call, which sets two leases for each.
+LEASE_ITEMS = 250
 # Entries that a call examines in addition to the wanted items, in case one is a ghost.
 _SPARE_ENTRIES = 1
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.
@@ -85,7 +86,6 @@ class LeaseRequest(NamedTuple):
             "holder": self.holder,
             "lease_ms": self.lease_ms,
             "count_max": min(LEASE_ITEMS, items),
-            "bytes_max": BATCH_BYTES,
             "entries_max": min(LEASE_ITEMS, entries),
             "wants_data": self.data,
             "skip": skipped,

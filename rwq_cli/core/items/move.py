@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Any
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, Flush, ProgressListener, in_batches
+from rwq_cli.core.batches import BUDGET, Flush, ProgressListener, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
@@ -25,7 +25,7 @@ from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import BURIED_GUARD, hash_tag
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Outcomes, State, Status
 from rwq_cli.core.server.patience import CancelToken
-from rwq_cli.core.state.expected import ANY, Expected, Located, fingerprint
+from rwq_cli.core.state.expected import ANY, Expected, Located, token_of
 from rwq_cli.core.state.probe import ItemSnapshot, Skipped, existing, read_snapshots
 from rwq_cli.core.state.rules import Transit
 
@@ -91,20 +91,18 @@ def move_back(
     `move`, or `ALREADY_THERE` for an item that is back, `IMPORTED_BEFORE` if an interrupted run has
     moved it back.
     """
-    prints: dict[bytes, str] = {}
+    tokens: dict[bytes, bytes] = {}
     numbers: dict[bytes, int] = {}
     for number, item, _ in lines:
         assert isinstance(item, ItemSnapshot)
-        prints[item.item_id], numbers[item.item_id] = fingerprint(item.data), number
+        tokens[item.item_id], numbers[item.item_id] = token_of(item.data), number
     undoes = (b"", None) if file_id is None else (queue.keys.undo(file_id), numbers)
     how: dict[str, Any] = {"grace_s": grace_s, "undoes": undoes, "dry_run": dry_run}
-    moved = move(
-        queue.sibling(moved_to), prints, queue, expected=Expected(fingerprints=prints), **how
-    )
+    moved = move(queue.sibling(moved_to), tokens, queue, expected=Expected(tokens=tokens), **how)
 
     def batches() -> Iterator[OutcomeBatch]:
         for batch in moved.batches:
-            found = batch.only(prints.keys())
+            found = batch.only(tokens.keys())
             there = existing(queue, found.ids_with(Status.MISSING))
             # What an undo finishes, it has moved back.
             now = dict.fromkeys(found.ids_with(Status.FINISHED), Status.MOVED)
@@ -129,7 +127,7 @@ _SCHEDULED = frozenset(state for state in State if state.is_scheduled)
 _STILL_BURIED = Expected(frozenset({State.BURIED}))
 _PUSH_ARGS = {"which": "buried", "keeps_counts": True, "finishes_move": True}
 # What a killed move has left is finished in parts of this many items.
-_PART_ITEMS = 8 * BATCH_PLACES
+_PART_ITEMS = 6 * BUDGET.items
 
 
 class Transfer:
@@ -231,9 +229,9 @@ class Transfer:
         self, items: Iterable[ItemSnapshot], done: Status = Status.MOVED
     ) -> Iterator[Outcome]:
         """Copy items that are buried here to the other queue, remove them here, kick them there."""
-        limits = {"items_max": _PART_ITEMS, "size_max": BATCH_BYTES}
+        limits = {"items_max": _PART_ITEMS, "size_max": 4 * BUDGET.bytes}
         for part in in_batches(items, **limits, size_of=lambda item: len(item.data)):
-            prints = {item.item_id: fingerprint(item.data) for item in part}
+            tokens = {item.item_id: token_of(item.data) for item in part}
             moved = 0
             try:
                 there: dict[bytes, None] = {}
@@ -244,17 +242,17 @@ class Transfer:
                 for batch in restore(self._to, (Line(0, item) for item in buried)).batches:
                     ids = batch.ids_with(Status.IMPORTED, Status.ALREADY_THERE)
                     there.update(dict.fromkeys(ids))
-                stale = _remove(self._queue, {item_id: prints[item_id] for item_id in there})
+                stale = _remove(self._queue, {item_id: tokens[item_id] for item_id in there})
                 _push(self._to, [item_id for item_id in there if item_id not in stale])
                 moved = len(there) - len(stale)
                 # What was changed or completed here in between has an old copy there.
-                _remove(self._to, {item_id: prints[item_id] for item_id in stale})
-                _push(self._queue, [i for i in prints if i in stale or i not in there])
+                _remove(self._to, {item_id: tokens[item_id] for item_id in stale})
+                _push(self._queue, [i for i in tokens if i in stale or i not in there])
             except ServerError as error:
                 error.in_doubt, error.doubtful = True, len(part) - moved
                 error.hint = "some are still buried in transit; run the same rwq mv again"
                 raise
-            for item_id in prints:
+            for item_id in tokens:
                 status = done if item_id in there else Status.CONFLICT
                 if item_id in stale:
                     is_gone = stale[item_id] is Status.MISSING
@@ -272,7 +270,7 @@ class Transfer:
                 _push(self._to, gone)
                 # It was kicked here since: the copy is not needed.
                 copies = _read(self._to, there.difference(leaving))
-                _remove(self._to, {item.item_id: fingerprint(item.data) for item in copies})
+                _remove(self._to, {item.item_id: token_of(item.data) for item in copies})
             yield OutcomeBatch.all_of(gone, Status.FINISHED)
         if self._dry_run:
             yield OutcomeBatch.all_of(leaving, Status.FINISHED)
@@ -301,10 +299,10 @@ def _read(queue: Queue, ids: Iterable[bytes]) -> Iterator[ItemSnapshot]:
     return (i for _, batch in read_snapshots(queue, unlisted(ids), Skipped()) for i in batch)
 
 
-def _remove(queue: Queue, prints: Mapping[bytes, str]) -> dict[bytes, Status]:
+def _remove(queue: Queue, tokens: Mapping[bytes, bytes]) -> dict[bytes, Status]:
     """Remove buried items that still have this data; returns the others, with why they stay."""
-    remove = by_script(queue, "complete", REMOVE_ARGS, _STILL_BURIED._replace(fingerprints=prints))
-    outcomes = (each for batch in remove(unlisted(prints), False) for each in batch)
+    remove = by_script(queue, "complete", REMOVE_ARGS, _STILL_BURIED._replace(tokens=tokens))
+    outcomes = (each for batch in remove(unlisted(tokens), False) for each in batch)
     return {each.item_id: each.status for each in outcomes if each.status != Status.REMOVED}
 
 

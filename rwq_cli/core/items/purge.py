@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from rwq_cli.core.batches import BATCH_WRITES, BLOCK_IDS, Acknowledged, in_batches
+from rwq_cli.core.batches import BLOCK_IDS, Acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied, text_of
 from rwq_cli.core.handle import Queue
@@ -134,7 +134,8 @@ def _purged(
                 found = [each.result for each in of_gone if each.result]
                 if kept is not None and found:
                     kept.write(found)
-                for part in () if dry_run else in_batches(found, items_max=BATCH_WRITES):
+                size = queue.budget("delete_results").items
+                for part in () if dry_run else in_batches(found, items_max=size):
                     # Unless another item of that ID was completed or added since.
                     words = (word for each in part for word in (each.item_id, each.completed_ms))
                     queue.run("delete_results", *words)
@@ -178,7 +179,7 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
 def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:
     """Delete the remaining keys that belong to no item."""
     keys, script = queue.keys, "delete_stray_leases"
-    batches = in_batches(leases, items_max=BATCH_WRITES)
+    batches = in_batches(leases, items_max=queue.budget(script).items)
     calls = ((ids, script_words(script, ids, endless_only=False)) for ids in batches)
     deque(queue.run_each(script, calls), maxlen=0)
     for batch in in_batches(map(keys.undo, marks)):

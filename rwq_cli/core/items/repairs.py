@@ -13,7 +13,7 @@ from socket import gethostname
 from typing import TypeVar
 from uuid import uuid4
 
-from rwq_cli.core.batches import BATCH_ITEMS, SCAN_BUDGET_ENTRIES, in_batches
+from rwq_cli.core.batches import BUDGET, in_batches
 from rwq_cli.core.errors import ServerError, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import by_script, run, unlisted
@@ -37,7 +37,7 @@ def repair(
     """Repair IDs that are still in one of these states, as `lua/ops/repair.lua` says; without
     states, stale schedule entries. Yields what was done, without the skipped."""
     args = {"bury_after": _NEVER if bury_after is None else bury_after, "looked_ms": look.at_ms}
-    expected = Expected(frozenset(states), fingerprints=look.digests)
+    expected = Expected(frozenset(states), tokens=look.digests)
     act = by_script(queue, "repair", args, expected, dry_run=dry_run)
     for batch in run(queue, act, ids, "repairing"):
         if len(done := batch.without(Status.SKIPPED)):
@@ -65,14 +65,15 @@ def prune(
     half of them are stale in the long run.
     """
     left = list(ids)
-    size = BATCH_ITEMS // 2
+    budget = queue.budget("prune")
+    size = budget.items
     if where == "cleaning" and left:
         # Each is looked for in the whole list.
         length = int(queue.call("LLEN", queue.keys.cleaning))
-        size = max(1, min(size, SCAN_BUDGET_ENTRIES // (length + 1)))
+        size = max(1, min(size, budget.entries // (length + 1)))
     calls = ((0, batch) for batch in in_batches(left, items_max=size))
     done: set[bytes] = set()
-    for sample, batch in chain(calls, repeat((BATCH_ITEMS, list[bytes]()), samples)):
+    for sample, batch in chain(calls, repeat((BUDGET.items, list[bytes]()), samples)):
         pruned = queue.run("prune", *batch, which=where, sample=sample, dry_run=dry_run)
         if fresh := [item_id for item_id in pruned if item_id not in done]:
             done.update(fresh)

@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import (
-    BATCH_BYTES,
-    BATCH_WRITES,
+    BUDGET,
     FLUSH,
     Acknowledged,
     Flush,
@@ -27,10 +26,10 @@ from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located
-from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Place, Skipped, existing
+from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped, existing
 from rwq_cli.core.state.rules import is_guard
 
-RESTORE_ITEMS = BATCH_WRITES
+RESTORE_ITEMS = 250
 # Items that may have to be replaced: they are looked for together.
 _REPLACE_ITEMS = 80 * RESTORE_ITEMS
 # What may be replaced, besides a SHA-1: nothing; or nothing, and the item must exist. A SHA-1 after
@@ -109,7 +108,7 @@ def restore(
     foreseen: dict[tuple[type, bytes], bytes] = {}
 
     def batches() -> Iterator[OutcomeBatch]:
-        limits = (_REPLACE_ITEMS, BATCH_BYTES) if replaces else (RESTORE_ITEMS, SNAPSHOT_BYTES)
+        limits = (_REPLACE_ITEMS, 4 * BUDGET.bytes) if replaces else (RESTORE_ITEMS, BUDGET.bytes)
         with tracked:
             for kind, group in groupby(_batches(lines, *limits), itemgetter(0)):
                 found = map(itemgetter(1), group)
@@ -177,7 +176,7 @@ def restore(
                     moved.update(() if stays else (item.item_id,))
 
         def act(calls: Iterable[Located], _: bool) -> Iterator[OutcomeBatch]:
-            parts = (part for call in calls for part in call.parts(RESTORE_ITEMS))
+            parts = (part for call in calls for part in call.within(queue.budget("restore")))
             # Only what leaves its place is looked for.
             return run((([by_id[i] for i in p.ids], p.only(moved)) for p in parts), replaceable)
 
@@ -314,7 +313,7 @@ def edit_items(
             queue.connection.set_no_touch()
         queue.check_one_slot()
         queue.progress.begin("editing")
-        limits = {"items_max": _GROUP_ITEMS, "size_max": BATCH_BYTES}
+        limits = {"items_max": _GROUP_ITEMS, "size_max": 4 * BUDGET.bytes}
         for group in in_batches(edits, **limits, size_of=lambda e: len(e[0].data) + len(e[1])):
             if same := [item.item_id for item, new in group if new == item.data]:
                 yield OutcomeBatch.all_of(same, Status.UNCHANGED)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from rwq_cli.core.batches import BATCH_LEASES, BLOCK_IDS, Flush, acknowledged, in_batches
+from rwq_cli.core.batches import BLOCK_IDS, Flush, acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
@@ -36,7 +36,7 @@ def touch(
     def calls() -> Iterator[tuple[list[bytes], Sequence[object]] | None]:
         queue.progress.begin("touching")
         for block in in_batches(ids, items_max=BLOCK_IDS):
-            for batch in in_batches(block):
+            for batch in in_batches(block, items_max=queue.budget("touch").items):
                 once = list(dict.fromkeys(batch))
                 rest = once if owner is None else [word for i in once for word in (i, owner)]
                 yield once, script_words("touch", rest, **known)
@@ -120,7 +120,11 @@ def _put(
 
     def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
         # Each call puts its items in front of those of the call before it.
-        parts = [part for call in calls for part in call.parts(BATCH_LEASES)] if is_front else []
+        parts = (
+            [part for call in calls for part in call.within(queue.budget("put"))]
+            if is_front
+            else []
+        )
         return put(_in_turn(parts[::-1], dry_run) if is_front else calls, is_first_look)
 
     return Outcomes(run(queue, act, ids, doing, expected, in_order=is_front, grace_s=grace))

@@ -8,6 +8,8 @@ Lines of a header that are read here:
 - `-- arg NAME[:TYPE]  …`: an argument, in order; a local variable of that name. TYPE is `number` or
   `flag`; without it, the argument is text. The arguments of libraries come first.
 - `-- rest NAME  …`: the arguments after those, as a table.
+- `-- budget: N items  …`: how many items a call takes at most, in some five milliseconds, and why:
+  `Queue.budget`.
 - `-- writes: KEY COMMAND…; …`: the commands that a user must be allowed to run before the script
   writes anything, because no server rolls back a script that is denied halfway. `server` stands for
   commands without a key. An operation checks them unless it is a dry run.
@@ -25,7 +27,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
+from rwq_cli.core.batches import BUDGET
 from rwq_cli.core.keys import (
     BURIED_GUARD,
     DELAYED_GUARD,
@@ -49,9 +51,9 @@ _KEYS = {
 }
 # Digits of the SHA-1 by which a second look recognizes an item's data.
 DIGEST_DIGITS = 12
-# The fingerprint of larger data covers only both ends and the length: hashing takes two
-# milliseconds per megabyte.
-FINGERPRINT_BYTES = 4 * 1024 * 1024
+# The token of larger data covers only both ends and the length: hashing takes a millisecond and a
+# half per megabyte.
+TOKEN_BYTES = 4 * 1024 * 1024
 
 
 def _codes(kinds: Iterable[Status | State]) -> str:
@@ -64,13 +66,14 @@ def _codes(kinds: Iterable[Status | State]) -> str:
 CONSTANTS = {
     "DIGEST_DIGITS": DIGEST_DIGITS,
     "DIGITS_MAX": DIGITS_MAX,
-    "FINGERPRINT_BYTES": FINGERPRINT_BYTES,
+    "TOKEN_BYTES": TOKEN_BYTES,
     "GUARD_MARGIN_MS": GUARD_MARGIN_MS,
     "OWN_LEASE": f"'{OWN_LEASE.decode()}'",
     "GUARDS": f"{{ delayed = '{DELAYED_GUARD.decode()}', buried = '{BURIED_GUARD.decode()}', "
     f"settling = '{SETTLING_GUARD.decode()}' }}",
     "COPY_GUARD": f"'{(BURIED_GUARD + MOVING_HERE).decode()}'",
-    "SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES,
+    "BUDGET_BYTES": BUDGET.bytes,
+    "BUDGET_ENTRIES": BUDGET.entries,
     "state_codes": _codes(State),
     "status_codes": _codes(Status),
 }
@@ -85,12 +88,14 @@ class Script(NamedTuple):
     text: str
     sha1: str
     args: tuple[str, ...]
+    items_max: int
 
 
 class Header(NamedTuple):
     includes: tuple[str, ...]
     args: tuple[tuple[str, str], ...]
     rest: str
+    items_max: int
     writes: Mapping[str, Mapping[str, Sequence[str]]]
     commands: Mapping[str, Sequence[str]]
 
@@ -125,7 +130,8 @@ def load_script(name: str) -> Script:
     parts = [_read("lib/prelude"), *made, *map(_read, libraries), *check, _read(operation)]
     text = "\n".join(parts)
     digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
-    return Script(name, text, digest, tuple(arg for arg, _ in args))
+    items_max = header_of(operation).items_max
+    return Script(name, text, digest, tuple(arg for arg, _ in args), items_max)
 
 
 def _needs(file: str) -> dict[str, list[str]]:
@@ -192,6 +198,7 @@ def header_of(file: str) -> Header:
         includes=tuple(f"lib/{each}" for each in re.findall(r"\w+", " ".join(included))),
         args=tuple(re.findall(r"^-- arg ([a-z]\w*)(?::(\w+))?", text, re.M)),
         rest="".join(re.findall(r"^-- rest (\w+)", text, re.M)),
+        items_max=int("".join(re.findall(r"^-- budget: (\d+) items", text, re.M)) or BUDGET.items),
         writes={
             group: {key: commands for key, *commands in map(str.split, needed.split(";"))}
             for group, needed in re.findall(r"^-- writes(?: (\w+))?: (.*)$", text, re.M)

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import count
+from itertools import chain, count
 from typing import NamedTuple
 
-from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES, Acknowledged, in_batches
+from rwq_cli.core.batches import BUDGET, Acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
@@ -133,7 +133,7 @@ class Fixer(NamedTuple):
         elif code is Code.UNGUARDED:
             yield from restore_guards(queue, ids, dry_run=dry_run)
         elif code is Code.ENDLESS_LEASE:
-            for batch in in_batches(ids, items_max=BATCH_WRITES):
+            for batch in in_batches(ids, items_max=queue.budget("delete_stray_leases").items):
                 args = {"endless_only": True, "dry_run": dry_run}
                 deleted = queue.run("delete_stray_leases", *batch, **args)
                 yield OutcomeBatch.all_of(deleted, Status.REMOVED)
@@ -219,16 +219,16 @@ def _light_look(queue: Queue, lock: CleanLock) -> Look:
     processing.start(pages[0])
     delayed.start(pages[1])
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
-    batches = (batch for page in lock.kept(processing) for batch in in_batches(page))
+    entries = chain.from_iterable(lock.kept(processing))
     known = {"in_main": 0, "in_processing": 1, "digests_too": True}
-    for batch, (codes, digests, *_) in queue.read_each("states", batches, **known):
+    for batch, (codes, digests, *_) in queue.read_each("states", entries, **known):
         found = list(zip(batch, codes.decode("ascii"), strict=True))
         look.suspects.update((i, _BROKEN[code]) for i, code in found if code in _BROKEN)
         abandoned = (item_id for item_id, code in found if code == State.ABANDONED.code)
         for item_id, at in zip(abandoned, count(0, DIGEST_DIGITS), strict=False):
             look.first.digests[item_id] = digests[at : at + DIGEST_DIGITS]
     look.has_due = next(delayed, None) is not None and delayed.scores[0] <= look.first.at_ms
-    look.samples = 1 + 2 * len(look.suspects) // BATCH_ITEMS if counted else 0
+    look.samples = 1 + 2 * len(look.suspects) // BUDGET.items if counted else 0
     return look
 
 

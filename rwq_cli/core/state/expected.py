@@ -6,8 +6,8 @@ from hashlib import sha1
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
-from rwq_cli.core.lua import FINGERPRINT_BYTES
+from rwq_cli.core.batches import BUDGET, Budget
+from rwq_cli.core.lua import TOKEN_BYTES
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.state.rules import Facts
 
@@ -20,9 +20,9 @@ class Expected(NamedTuple):
     states: frozenset[State] | None = None
     # The minimum idle time, seconds; None for any.
     idle_s: float | None = None
-    # By ID, that of the data that was read (`repair` compares digests instead, see `FirstLook`);
-    # None for any data.
-    fingerprints: Mapping[bytes, Any] | None = None
+    # By ID, the token of the data that was read (`repair` compares digests instead, see
+    # `FirstLook`); None for any data.
+    tokens: Mapping[bytes, bytes] | None = None
     # The IDs that looked broken twice, a grace period apart, when they were chosen. Any other item
     # that looks broken when the operation acts may be in transit.
     looked_twice: Collection[bytes] = frozenset()
@@ -34,13 +34,13 @@ class Expected(NamedTuple):
         return {
             "states": ";".join(sorted(self.states or ())),
             "idle_min": self.idle_s,
-            "has_fingerprints": self.fingerprints is not None,
+            "has_tokens": self.tokens is not None,
             "marked_by": self.marked_by,
         }
 
     def id_args(self, ids: Sequence[bytes]) -> Iterable[object]:
-        """The IDs as script arguments: each with its fingerprint and its mark, if any."""
-        known = [each for each in (self.fingerprints, self.marks) if each is not None]
+        """The IDs as script arguments: each with its token and its mark, if any."""
+        known = [each for each in (self.tokens, self.marks) if each is not None]
         columns = ([each.get(item_id, "") for item_id in ids] for each in known)
         return chain.from_iterable(zip(ids, *columns, strict=True)) if known else ids
 
@@ -59,9 +59,9 @@ class Located(NamedTuple):
     places: Sequence[str] = ()
     since_ms: int = 0
     # For `name`, how many entries of both lists to scan at most; if they have more, none is found.
-    scan_max: int = SCAN_BUDGET_ENTRIES
-    # The fingerprints of the data that was saved of each; None if none was read.
-    saved: Mapping[bytes, str] | None = None
+    scan_max: int = BUDGET.entries
+    # The tokens of the data that was saved of each; None if none was read.
+    saved: Mapping[bytes, bytes] | None = None
     # The snapshots of what was saved, if they were read now.
     read: Sequence[Any] = ()
 
@@ -81,8 +81,19 @@ class Located(NamedTuple):
     def part(self, first: int, end: int | None = None) -> "Located":
         return self._replace(ids=self.ids[first:end], places=self.places[first:end])
 
-    def parts(self, items_max: int) -> "Iterator[Located]":
-        return (self.part(at, at + items_max) for at in range(0, len(self.ids), items_max))
+    def within(
+        self, budget: Budget, tokens: Mapping[bytes, bytes] | None = None, bytes_each: int = 0
+    ) -> "Iterator[Located]":
+        """Cut the call by a budget: also by its bytes, if the script compares tokens of data, or
+        writes so many bytes for each."""
+        first, size = 0, 0
+        for at, item_id in enumerate(self.ids):
+            if at - first == budget.items or size >= budget.bytes:
+                yield self.part(first, at)
+                first, size = at, 0
+            size += bytes_each + (hashed_bytes(tokens.get(item_id, b"")) if tokens else 0)
+        if first < len(self.ids):
+            yield self.part(first)
 
 
 def mark_of(item: Item, marked_by: str) -> bytes:
@@ -92,12 +103,18 @@ def mark_of(item: Item, marked_by: str) -> bytes:
     return holder + b"\n" + (b"%d" % (item.returns or 0) if has_count else b"")
 
 
-def fingerprint(data: bytes) -> str:
-    """The fingerprint of data, as in `lua/lib/expected.lua`."""
-    length, half = len(data), FINGERPRINT_BYTES // 2
-    if length > FINGERPRINT_BYTES:
+def token_of(data: bytes) -> bytes:
+    """The token of data, as in `lua/lib/digest.lua`."""
+    length, half = len(data), TOKEN_BYTES // 2
+    if length > TOKEN_BYTES:
         data = data[:half] + data[-half:]
-    return sha1(b"%d:" % length + data, usedforsecurity=False).hexdigest()
+    return b"%d:%b" % (length, sha1(data, usedforsecurity=False).hexdigest().encode())
+
+
+def hashed_bytes(token: bytes) -> int:
+    """How much data the server hashes to compare it with a token; 0 for a digest."""
+    length, _, digest = token.partition(b":")
+    return min(int(length), TOKEN_BYTES) if digest else 0
 
 
 class FirstLook:

@@ -16,9 +16,6 @@ from rwq_cli.core.state.rules import Facts
 
 # How many fields `lua/ops/look_up.lua` returns for each ID, without its places.
 FACT_FIELDS = 9
-# IDs in one call that reads their keys, which takes the server some five milliseconds. Over a long
-# line, several calls share a round trip, and a long list takes as many as it has calls.
-READ_ITEMS = 1500
 _STATE_OF_CODE = {state.code: state for state in State}
 
 
@@ -34,9 +31,7 @@ def probe(
     """Read the facts about IDs, in order, in batches, each at one instant; the caller knows how
     often each is in main and in processing, or with `counts`, in all three lists."""
     known = in_main, in_processing, 0
-    # Fewer than `READ_ITEMS`: the time left of a lease is a command for each name.
-    batches = in_batches(ids)
-    for batch, reply in queue.read_each("look_up", batches, scan_max=None, digests_too=digests):
+    for batch, reply in queue.read_each("look_up", ids, scan_max=None, digests_too=digests):
         now_ms = int(reply[0])
         for item_id, at in zip(batch, range(1, len(reply), FACT_FIELDS), strict=True):
             fields = reply[at : at + FACT_FIELDS]
@@ -92,7 +87,7 @@ def states(
     gets those of the IDs that have an unsure schedule: see `Facts`."""
     known = {"in_main": in_main, "in_processing": in_processing, "digests_too": False}
     found = list[State]()
-    for _, reply in queue.read_each("states", in_batches(ids, items_max=READ_ITEMS), **known):
+    for _, reply in queue.read_each("states", ids, **known):
         found += states_from(reply)
         if unsure is not None:
             unsure += reply[2:]
@@ -131,8 +126,7 @@ def read_parts(
 ) -> Iterator[tuple[Sequence[bytes], Sequence[Any]]]:
     """Run a script that returns so many fields for each ID, and may end early, after much data.
     Yields the IDs of each reply with it; none is left out."""
-    batches = in_batches(ids, items_max=READ_ITEMS)
-    for batch, reply in queue.read_each(script, batches, **args):
+    for batch, reply in queue.read_each(script, ids, **args):
         while True:
             read = len(reply) // fields
             yield batch[:read], reply
@@ -141,9 +135,6 @@ def read_parts(
                 break
             reply = queue.run(script, *batch, **args)
 
-
-# The maximum size of the data in one reply; the item that reaches it is still included.
-SNAPSHOT_BYTES = 1024 * 1024
 
 _FIELDS = 10
 _PLAIN_STATES = {b"processing": State.ABANDONED, b"none": State.ORPHANED}
@@ -200,8 +191,9 @@ def read_snapshots(
     """Read items with their data, sending calls ahead of their replies: for each call its IDs that
     were read, with their items in order. If they have too much data for one reply, the rest comes
     apart."""
-    most: dict[str, Any] = {"bytes_max": SNAPSHOT_BYTES}
-    each = ((c, script_words("snapshot", c.ids, **most, **c.args())) for c in calls if c.ids)
+    budget = queue.budget("snapshot")
+    parts = (part for call in calls if call.ids for part in call.within(budget))
+    each = ((part, script_words("snapshot", part.ids, **part.args())) for part in parts)
     for call, reply in queue.run_each("snapshot", each, reads_only=True):
         while reply is not REFUSED:
             count = len(reply) // _FIELDS
@@ -209,7 +201,7 @@ def read_snapshots(
             call = call.part(count)
             if not call.ids:
                 break
-            reply = queue.run("snapshot", *call.ids, **most, **call.args())
+            reply = queue.run("snapshot", *call.ids, **call.args())
 
 
 def _snapshots(

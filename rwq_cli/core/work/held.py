@@ -10,7 +10,7 @@ from math import inf
 from threading import RLock
 from typing import Any, TypeVar
 
-from rwq_cli.core.batches import BATCH_WRITES, in_batches
+from rwq_cli.core.batches import in_batches
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.complete import ResultOptions, completing_args
@@ -24,6 +24,8 @@ from rwq_cli.core.work.job import Ended, Fate, GiveUp, Job, JobEnd, Loss, RetryP
 # A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
 # due times of a call are spread over less than another ms.
 _DUE_SPREAD_S = 0.002
+# Jobs that are ended or renewed in one call.
+_CALL_ITEMS = 250
 _LOST = (Status.ELSEWHERE, Status.WRONG_TYPE, Status.MISSING, Status.NOT_OWNER)
 # All IDs are in processing, and have no conditions but their holder.
 _PLACE = {**Located((), "leased").args(), **ANY.args()}
@@ -55,7 +57,7 @@ def batches_of(items: Iterable[_T], kind: Callable[[_T], Hashable]) -> Iterator[
     for item in items:
         alike.setdefault(kind(item), []).append(item)
     for group in alike.values():
-        yield from in_batches(group, items_max=BATCH_WRITES)
+        yield from in_batches(group, items_max=_CALL_ITEMS)
 
 
 def taken_from(queue: deque[_T]) -> list[_T]:

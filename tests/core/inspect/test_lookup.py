@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Lease, Selection, Source, WorkQueue
-from rwq_cli.core.batches import BATCH_ITEMS
+from rwq_cli.core.batches import BUDGET
 from rwq_cli.core.inspect.listing import leases
 from rwq_cli.core.inspect.lookup import (
     Forecast,
@@ -25,7 +25,7 @@ from tests.item_cases import ITEM_CASES
 from tests.support import numbered
 
 # None of them is there. With so many more, IDs are not looked up in one call.
-OTHERS = numbered(BATCH_ITEMS, b"other %d")
+OTHERS = numbered(BUDGET.items, b"other %d")
 
 
 def comparable(found: ItemReport) -> ItemReport:

@@ -3,7 +3,11 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import rwq_cli.core
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.handle import WORDS_MAX
 from rwq_cli.core.lua import all_files, header_of, libraries_of, load_script
 
 CORE = Path(rwq_cli.core.__file__).parent
@@ -70,3 +74,11 @@ def test_no_script_searches_all_keys() -> None:
     for name in OPERATIONS:
         called = set(re.findall(r"'([A-Z]+)'", load_script(Path(name).stem).text))
         assert called & {"KEYS", "SCAN", "FLUSHDB", "FLUSHALL"} == set(), name
+
+
+def test_a_request_with_more_words_than_lua_unpacks_is_refused(queue: WorkQueue) -> None:
+    words = [b"x"] * WORDS_MAX
+    with pytest.raises(ValueError, match="7001 words"):
+        queue.run("states", *words[2:], in_main=1, in_processing=0, digests_too=False)
+    with pytest.raises(ValueError, match="8000 words"):
+        list(queue.act_each("touch", [(words, [b"x"] * 8000)]))

@@ -19,7 +19,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "removal-of-unsaved-data",
         "rm deletes data that were replaced since they were written to the undo file.",
         f"{_LIB}/expected.lua",
-        "or data ~= '' and fingerprint(id) ~= data",
+        "or data ~= '' and has_other_data(id, data)",
         "",
     ),
     Fault(
@@ -107,8 +107,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "endless-lookups",
         "One script looks for hundreds of IDs in a list of a million: everybody waits for seconds.",
         f"{_CORE}/batches.py",
-        "SCAN_BUDGET_ENTRIES = 500_000",
-        "SCAN_BUDGET_ENTRIES = 500_000_000",
+        "entries: int = 500_000",
+        "entries: int = 500_000_000",
     ),
     Fault(
         "one-call-at-a-time",

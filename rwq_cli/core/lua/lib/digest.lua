@@ -15,13 +15,20 @@ local function digest_of(id)
   return kind, string.sub(redis.sha1hex(data), 1, DIGEST_DIGITS)
 end
 
--- The same as `fingerprint` in `core/state/expected.py`.
-local function fingerprint(id)
-  local key, half = item_prefix .. id, FINGERPRINT_BYTES / 2
-  local data = redis.call('GETRANGE', key, 0, FINGERPRINT_BYTES)
-  if #data <= FINGERPRINT_BYTES then
-    return redis.sha1hex(#data .. ':' .. data)
+-- The token of an ID's data, which is its length and its SHA-1, or the SHA-1 of both ends: the same as `token_of` in
+-- `core/state/expected.py`.
+local function token_of(id)
+  local key, half = item_prefix .. id, TOKEN_BYTES / 2
+  local length, data = redis.call('STRLEN', key), nil
+  if length > TOKEN_BYTES then
+    data = redis.call('GETRANGE', key, 0, half - 1) .. redis.call('GETRANGE', key, -half, -1)
+  else
+    data = redis.call('GET', key)
   end
-  return redis.sha1hex(redis.call('STRLEN', key) .. ':' .. string.sub(data, 1, half)
-    .. redis.call('GETRANGE', key, -half, -1))
+  return length .. ':' .. redis.sha1hex(data or '')
+end
+
+-- Whether the data of an ID has another token. Data of another length need not be read.
+local function has_other_data(id, token)
+  return redis.call('STRLEN', item_prefix .. id) ~= tonumber(string.match(token, '^%d+')) or token_of(id) ~= token
 end

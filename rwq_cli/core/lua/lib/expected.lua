@@ -3,25 +3,25 @@
 -- writes: processing LREM LSET RPOP; main LREM LSET RPOP
 -- arg states  the expected states, joined by ';'; '' for any
 -- arg idle_min:number  the minimum idle time, seconds; '' for any
--- arg has_fingerprints:flag  each ID is followed by the fingerprint of the data that was read
+-- arg has_tokens:flag  each ID is followed by the token of the data that was read, '' for none
 -- arg marked_by  what its mark has, which follows these: 'lease', 'returns', or both; '' if there are no marks
 local expected_states = states ~= '' and {} or nil
 for state in string.gmatch(states, '[^;]+') do
   expected_states[state] = true
 end
 local expected_data, expected_marks, has_marks = {}, {}, marked_by ~= ''
-local is_by_facts = not (idle_min or has_fingerprints or has_marks)
+local is_by_facts = not (idle_min or has_tokens or has_marks)
 local expects_any = expected_states or not is_by_facts
 
 local function ids_in(rest)
-  if not (has_fingerprints or has_marks) then
+  if not (has_tokens or has_marks) then
     return rest
   end
-  local ids, width = {}, 1 + (has_fingerprints and 1 or 0) + (has_marks and 1 or 0)
+  local ids, width = {}, 1 + (has_tokens and 1 or 0) + (has_marks and 1 or 0)
   for at = 1, #rest, width do
     local id = rest[at]
     ids[#ids + 1] = id
-    expected_data[id] = has_fingerprints and rest[at + 1] or nil
+    expected_data[id] = has_tokens and rest[at + 1] or nil
     expected_marks[id] = has_marks and rest[at + width - 1] or nil
   end
   return ids
@@ -53,7 +53,7 @@ local function is_changed(id, facts, now_ms)
   return expected_states and not is_in_expected_state(facts, now_ms)
     or type(idle) == 'number' and idle < idle_min
     or mark and mark_of(id, facts) ~= mark
-    or data ~= '' and fingerprint(id) ~= data
+    or data ~= '' and has_other_data(id, data)
 end
 
 -- The status of a located ID that is not an item to act on, or nil.

@@ -98,7 +98,7 @@ end
 -- them page by page.
 local function forget_entries(ids)
   delete_entries(ids, delayed, buried, returns)
-  if present[cleaning] and #ids * redis.call('LLEN', cleaning) <= SCAN_BUDGET_ENTRIES then
+  if present[cleaning] and #ids * redis.call('LLEN', cleaning) <= BUDGET_ENTRIES then
     for _, id in ipairs(ids) do
       redis.call('LREM', cleaning, 0, id)
     end

@@ -5,6 +5,7 @@
 -- commands: complete, complete --result, rm, purge, work
 -- writes results: result EXISTS TYPE HMGET HSET PEXPIRE DEL
 -- commands results: complete --result
+-- budget: 750 items  three keys and an entry are deleted for each
 -- arg done  the status to report: 'completed'; or 'removed', for which no owner is asked and no result is touched
 -- arg owners  holders of which one must have the lease of an item, each as its length, a colon and its bytes; ''
 --   for any item
@@ -32,7 +33,7 @@ local function cannot_keep(id)
   return has_results and keep_ms ~= '' and not KEPT[result_kind(result_prefix .. id)]
 end
 -- Most calls name no owner and keep no result.
-local asks_more = owners ~= '' or where == 'leased' or has_fingerprints or has_results and keep_ms ~= ''
+local asks_more = owners ~= '' or where == 'leased' or has_tokens or has_results and keep_ms ~= ''
 
 return act(ids, function(id, found, now_ms)
   return refusal_of(id, found, now_ms)

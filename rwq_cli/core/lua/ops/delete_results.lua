@@ -2,6 +2,7 @@
 -- include: facts
 -- writes: result DEL
 -- commands: purge
+-- budget: 250 items  a key of several fields is deleted for each
 -- rest args  for each: ID; its completion time as the result gives it, unix ms
 local outdated, ids, times = {}, split_pairs(args)
 for _, id in ipairs(ids) do

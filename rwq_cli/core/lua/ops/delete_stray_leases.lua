@@ -2,6 +2,7 @@
 -- include: facts
 -- writes: leases DEL
 -- commands: purge, doctor --fix
+-- budget: 250 items  two keys are deleted for each
 -- arg endless_only:flag  only those without expiry
 -- rest ids
 -- Returns the IDs whose leases were deleted. A key of the wrong type is not a lease, and stays.

@@ -1,8 +1,9 @@
--- Read how long items were idle, and their sizes and data, or of these the beginnings or fingerprints. Writes nothing.
+-- Read how long items were idle, and their sizes and data, or of these the beginnings or tokens, until the budget of
+-- bytes is reached. Writes nothing.
 -- include: digest, facts
--- arg what  what to read besides the idle time: 'nothing', 'preview', 'data' or 'fingerprint'
+-- budget: 1500 items  three reads for each
+-- arg what  what to read besides the idle time: 'nothing', 'preview', 'data' or 'token'
 -- arg preview_bytes:number  the length of a preview
--- arg bytes_max:number  stop after this many bytes of data; the item that reaches the limit is still read
 -- rest ids
 -- Returns, for each ID that was read: its idle time in seconds, the size of its data, and what was asked for; false for
 -- what was not, cannot be told, or is not there.
@@ -13,18 +14,18 @@ local function reading(...)
   return (type(found) ~= 'table' or not found.err) and found
 end
 for i, id in ipairs(ids) do
-  if bytes >= bytes_max then
+  if bytes >= BUDGET_BYTES then
     break
   end
   -- Before the data are read, which may reset it.
   local key = item_prefix .. id
   local idle = reading('OBJECT', 'IDLETIME', key)
   local data = what == 'data' and reading('GET', key)
-  local size = data and #data or (what == 'preview' or what == 'fingerprint') and reading('STRLEN', key)
+  local size = data and #data or (what == 'preview' or what == 'token') and reading('STRLEN', key)
   if what == 'preview' then
     data = reading('GETRANGE', key, 0, preview_bytes - 1)
-  elseif what == 'fingerprint' and size and (size > 0 or has_data(id)) then
-    data = fingerprint(id)
+  elseif what == 'token' and size and (size > 0 or has_data(id)) then
+    data = token_of(id)
   end
   bytes = bytes + (what == 'preview' and data and #data or size or 0)
   reply[3 * i - 2], reply[3 * i - 1], reply[3 * i] = idle, size, data

@@ -9,7 +9,6 @@
 -- arg holder  holder of the lease, bytes
 -- arg lease_ms  ms
 -- arg count_max:number  the maximum number of items
--- arg bytes_max:number  stop after this many bytes of data; the item that reaches the limit is still leased
 -- arg entries_max:number  the maximum number of entries to examine
 -- arg wants_data:flag  return the data, not an empty string in its place
 -- arg skip:number  how many entries to skip first: in a dry run, those that earlier calls examined; else 0
@@ -72,7 +71,7 @@ local function is_worked_on(id, new, old)
   if is_promoted[id] or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
     return false
   end
-  lookups_left = lookups_left or math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (redis.call('LLEN', processing) + 1)))
+  lookups_left = lookups_left or math.max(1, math.floor(BUDGET_ENTRIES / (redis.call('LLEN', processing) + 1)))
   if lookups_left == 0 then
     return nil
   end
@@ -95,7 +94,7 @@ local examined, count, bytes = 0, 0, 0
 -- Hardly any waiting item has a lease.
 local values, keys = lease_values(candidates)
 for i, id in ipairs(candidates) do
-  if count >= count_max or bytes >= bytes_max then
+  if count >= count_max or bytes >= BUDGET_BYTES then
     break
   end
   local data, new, old = read(id), values[2 * i - 1], values[2 * i]

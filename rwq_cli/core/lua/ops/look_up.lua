@@ -1,5 +1,6 @@
 -- Read the facts about IDs at one instant, with all of their list entries or without any. Writes nothing.
 -- include: digest, facts
+-- budget: 1000 items  six reads for each, more if it has leases
 -- arg scan_max:number  how many entries to scan at most, for all IDs together; '' to look in no list
 -- arg digests_too:flag  add to the facts of each ID the digest of an item that neither a session nor a guard
 --   protects, else ''. Other items need no second look

@@ -3,6 +3,7 @@
 -- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item GET GETRANGE; renamed RENAMENX;
 --   to_main LPUSH; to_delayed ZREM; to_buried ZREM; to_returns HSET HDEL; to_leases SET DEL
 -- commands: mv, undo
+-- budget: 375 items  two leases are set and a key is renamed for each
 -- arg keeps_leased:flag  leave items with a lease or guard alone
 -- arg is_first_look:flag  skip abandoned and orphaned items
 -- arg lines  the line number of each ID, joined by ';', if there is a bitmap of restored lines

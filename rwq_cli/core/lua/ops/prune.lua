@@ -2,6 +2,7 @@
 -- include: schedule
 -- writes: cleaning LREM; delayed ZREM; buried ZREM; returns HDEL; leases DEL GET
 -- commands: purge, clean light, clean deep, doctor --fix
+-- budget: 500 items  three reads and writes for each
 -- arg which  'cleaning' | 'delayed' | 'buried' | 'returns'
 -- arg sample:number  for 'returns', how many counts to look at, chosen at random; 0 for those of the IDs
 -- rest ids  whose entries looked stale

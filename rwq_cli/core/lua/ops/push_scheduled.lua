@@ -2,6 +2,7 @@
 -- include: expected, schedule
 -- writes: main LPUSH; delayed ZREM; buried ZREM; leases SET DEL GET; returns HDEL; server TIME
 -- commands: lease, kick, work, clean light, clean deep, doctor --fix
+-- budget: 375 items  two leases are set for each
 -- arg which  'delayed' | 'buried'
 -- arg keeps_counts:flag  they keep their counts of returns
 -- arg finishes_move:flag  also copies whose originals a move from another server has in hand

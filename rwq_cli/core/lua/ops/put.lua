@@ -2,6 +2,7 @@
 -- include: expected, schedule
 -- writes: main LPUSH RPUSH; leases SET GET DEL; returns HMGET HSET; delayed ZADD ZREM; buried ZADD ZREM; server TIME
 -- commands: release, release --delay, bury, work
+-- budget: 375 items  two leases are set for each
 -- arg to  'main', 'front' (to be leased next), 'delayed' or 'buried'
 -- arg delay_ms:number  how long to delay them, ms
 -- arg reason  the reason to bury them, bytes

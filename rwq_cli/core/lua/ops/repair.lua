@@ -2,9 +2,10 @@
 -- include: expected, schedule
 -- writes: main LPUSH; delayed ZREM; buried ZADD ZREM; leases SET DEL GET; returns HSET; server TIME
 -- commands: clean light, clean deep, doctor --fix
+-- budget: 375 items  two leases are set for each
 -- arg bury_after:number  an item that was already returned this often is buried instead; -1 for never
 -- arg looked_ms:number  when the first look began, unix ms
--- rest words  IDs, each once, with their digests in the first look ('' for none) as fingerprints
+-- rest words  IDs, each once, with their digests in the first look ('' for none) as tokens
 -- Returns the outcomes of `outcome_reply`: returned, buried, dropped, guarded, pruned, skipped, elsewhere. An ID with
 -- other data than before names a new item, which is skipped like a healthy one. So is an item that rwq has pushed
 -- since: a worker may have popped it, and be about to set its lease. By the expected state:
@@ -69,4 +70,4 @@ end, function(groups, facts, now_ms)
   delete_entries(returned, delayed, buried)
   for_all('ZADD', buried, scores)
   push(groups.returned)
-end, has_fingerprints and type_of)
+end, has_tokens and type_of)

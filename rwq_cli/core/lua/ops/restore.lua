@@ -3,6 +3,7 @@
 -- writes: leases MGET SET DEL; delayed ZADD ZREM; buried ZADD ZREM; returns HSET HDEL; cleaning LREM; item MSET SET GET;
 --   main LLEN LPUSH RPUSH LREM LSET RPOP; processing LLEN LPUSH LREM LSET RPOP; server TIME
 -- commands: undo, import
+-- budget: 250 items  three keys are set for each while the server resizes its key table
 -- arg on_conflict  what to do with an ID that exists with other data: 'fail' | 'skip' | 'replace'
 -- arg front:flag  put each item of main before all waiting items, not after them
 -- rest args  for each item: the number of its line in the file; ID; data; place ('main', 'processing' or 'none');

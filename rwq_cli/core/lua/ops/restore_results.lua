@@ -2,6 +2,7 @@
 -- include: facts, marks
 -- writes: result HSET HDEL PEXPIRE PERSIST
 -- commands: undo, import
+-- budget: 250 items  a key with several fields is set for each
 -- arg replaces:flag  replace results that exist
 -- rest args  for each: the number of its line in the file; ID; ms left until it expires, -1 for no expiry; its
 --   status, 'completed' | 'rejected'; its completion time, unix ms; '1' if somebody held the lease, else '0'; the

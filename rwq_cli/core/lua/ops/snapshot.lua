@@ -1,6 +1,7 @@
--- Read everything about items, including their data, at one instant. Writes nothing.
+-- Read everything about items, including their data, at one instant, until the budget of bytes is reached. Writes
+-- nothing.
 -- include: locate
--- arg bytes_max:number  stop after this many bytes of data; the item that reaches the limit is still read
+-- budget: 750 items  eight reads for each
 -- rest ids
 -- Returns { unix ms now, length of main, ... } and then, for each ID that was read: the type of its data key; the data;
 -- the `lease_reply` of its new lease key, and of its old one; its place (its place in main, counted from the right end;
@@ -19,7 +20,7 @@ local reply, at, bytes = { whole_ms(clock_ms()), length }, 2, 0
 -- reading it.
 local found = {}
 for i = 1, #ids do
-  if bytes >= bytes_max then
+  if bytes >= BUDGET_BYTES then
     break
   end
   local id, new, old, place = ids[i], leases[2 * i - 1], leases[2 * i], facts[ids[i]]

@@ -1,5 +1,6 @@
 -- The states of IDs whose places in the lists the caller knows. Writes nothing.
 -- include: digest, facts
+-- budget: 1500 items  five reads for each
 -- arg in_main:number  how often each is there
 -- arg in_processing:number
 -- arg digests_too:flag  return the digests of abandoned items

@@ -2,6 +2,7 @@
 -- include: facts
 -- writes: leases SET GET
 -- commands: touch, work
+-- budget: 375 items  two leases are set for each
 -- arg lease_ms  the new lease time, ms
 -- arg has_owners:flag  each ID is followed by the holder that must have its lease
 -- rest words  IDs
