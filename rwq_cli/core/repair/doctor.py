@@ -13,8 +13,9 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.keyspace import EXAMPLES, Survey, shadowed_by_name, unlisted_owners
 from rwq_cli.core.inspect.lookup import facts_of, wrong_structures
 from rwq_cli.core.inspect.server_status import server_status
-from rwq_cli.core.items.repairs import CleanLock
+from rwq_cli.core.items.repairs import CleanLock, repair
 from rwq_cli.core.keys import hash_tag
+from rwq_cli.core.model import State
 from rwq_cli.core.repair.clean import CLEANED, OF_ONE_ITEM, Fixer, Look, Suspects
 from rwq_cli.core.repair.findings import Code, Finding, Severity, problems_of
 from rwq_cli.core.state.expected import FirstLook
@@ -143,6 +144,8 @@ def _first_look(queue: Queue, look: Look) -> Survey:
 
 
 def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
+    """What is still wrong with IDs. What is in no list of a long queue may have been pushed after
+    that list was read: an orphan is one only if a repair, which looks again, would return it."""
     found: Suspects = {}
     for facts in facts_of(queue, suspects.keys(), digests=True):
         problems, before, is_same = problems_of(facts), suspects[facts.item_id], look.is_same(facts)
@@ -151,7 +154,10 @@ def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
             problems = tuple(each for each in problems if each.code in codes)
         if problems:
             found[facts.item_id] = problems
-    return found
+    orphans = _by_code(found)[Code.ORPHANED]
+    repairs = repair(queue, orphans, (State.ORPHANED,), look, dry_run=True) if orphans else ()
+    confirmed = {item_id for batch in repairs for item_id in batch.ids}
+    return _only(found, lambda item_id, code: code is not Code.ORPHANED or item_id in confirmed)
 
 
 def _only(suspects: Suspects, accepts: Callable[[bytes, Code], bool]) -> Suspects:

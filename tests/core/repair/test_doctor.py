@@ -4,6 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Code, Diagnosis, Finding, Server, WorkQueue, connect
+from rwq_cli.core.batches import Budget
 from tests.conftest import QUEUE, AsUser, FakeClock, Foreign, Interleaved, StartServer, contents
 from tests.item_cases import BROKEN, ITEM_CASES, STRANGE_IDS, real_items
 
@@ -60,6 +61,30 @@ def test_each_case_has_exactly_its_findings_and_is_fixed_or_left(
 
 
 class TestGrace:
+    def test_a_push_between_the_reading_of_a_long_list_and_of_the_keys_makes_no_orphan(
+        self,
+        interleaved: Interleaved,
+        clock: FakeClock,
+        foreign: Foreign,
+        raw: Redis,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        budget = Budget(entries=0)
+        monkeypatch.setattr(WorkQueue, "budget", lambda *_: budget)
+        foreign.waiting(b"other")
+        foreign.data(b"added", b"orphan")
+
+        def push(name: str) -> None:
+            # The second look reads the facts, and looks in no list any more.
+            if clock.slept_s and name == "look_up" and interleaved.words[5] == b"":
+                interleaved.before = None
+                raw.lpush(b"jobs:queue", b"added")
+
+        interleaved.before = push
+        diagnosis = WorkQueue(interleaved, QUEUE, clock=clock).diagnose(grace_s=1)
+        assert interleaved.before is None
+        assert finding(diagnosis, Code.ORPHANED).examples == (b"orphan",)
+
     def test_the_grace_period_is_skipped_when_nothing_looks_wrong(
         self, queue: WorkQueue, foreign: Foreign, clock: FakeClock
     ) -> None:
