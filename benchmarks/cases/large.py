@@ -13,29 +13,34 @@ _MATCH = ("--match", "x{9}", "--yes")
 _MS = Unit("ms", digits=1)
 
 
-def _commands(file: str) -> dict[str, tuple[str, ...]]:
-    """Commands that each find all items; `-` stands for their IDs."""
+def _commands(file: str, other_url: str) -> dict[str, tuple[str, ...]]:
+    """Commands that each find all items; `-` stands for their IDs, and `export` writes the file."""
+    other = f"{QUEUE}-2"
     return {
         "ls --match": ("ls", "-n", "0", "-o", "ids", "--match", "x{9}"),
         "show": ("show", "-", "-o", "jsonl"),
-        "export": ("export", "-o", file),
+        "export": ("export",),
         "import, all there": ("import", file, "--on-conflict", "skip"),
         "bury --match": ("bury", *_MATCH),
         "kick --match": ("kick", *_MATCH),
-        "release --front --match": ("release", "--front", *_MATCH),
         "complete --dry-run --match": ("complete", "--dry-run", *_MATCH),
         "edit": ("edit", *_MATCH, "--run", "tr x y"),
         "import, all other": ("import", file, "--on-conflict", "skip"),
         "import that replaces": ("import", file, "--on-conflict", "replace", "--yes"),
         "undo of an import": ("undo", "--yes"),
         "undo of an edit": ("undo", "--yes"),
-        "mv --match": ("mv", "--to", f"{QUEUE}-2", *_MATCH),
+        "mv --match": ("mv", "--to", other, *_MATCH),
         "undo of a move": ("undo", "--yes"),
         "rm --match": ("rm", *_MATCH),
         "undo of a removal": ("undo", "--yes"),
-        "diff": ("diff", QUEUE),
+        "mv": ("mv", "--to", other, "--all", "--yes"),
+        "import": ("import", file),
+        "import elsewhere": ("import", file, "-u", other_url),
+        "diff": ("diff", "--to-url", other_url),
         "doctor": ("doctor", "--grace", "0"),
-        "work": ("work", "--batch", "20", "--until-empty", "--", "cat"),
+        "lease": ("lease", "-n", "1000", "-o", "ids"),
+        "release --front --match": ("release", "--front", "--force", *_MATCH),
+        "work": ("work", "--batch", "20", "--drain", "--", "cat"),
     }
 
 
@@ -50,9 +55,9 @@ def _large(turn: Turn, size: int, count: int) -> Iterator[Sample]:
         client.set(f"{QUEUE}:item:".encode() + item_id, b"x" * size)
     client.lpush(f"{QUEUE}:queue", *ids)
     names, file = write_lines(turn.folder / "ids", ids), turn.folder / "export"
-    file.unlink(missing_ok=True)
-    for title, words in _commands(str(file)).items():
-        turn.rwq(*words, stdin=names if "-" in words else None, statuses=(0, 1, 2, 3))
+    for title, words in _commands(str(file), f"{turn.server.url}?db=1").items():
+        stdin, stdout = names if "-" in words else None, file if title == "export" else None
+        turn.rwq(*words, stdin=stdin, stdout=stdout, statuses=(0, 1, 3))
         longest_ms, _ = turn.server.longest_call()
         row = f"longest call, {title} of {len(ids)} x {size // _KIB:,} KiB"
         yield Sample(row, longest_ms, _MS, 1.5, f"LREM over {LIST_LENGTH:,}", lrem_ms)

@@ -38,10 +38,8 @@ _NEVER, _OTHER, _IN_PLACE = "-", "other", "="
 _NOWHERE = Located(())
 # An item as it was read, and its new data.
 Edit = tuple[ItemSnapshot, bytes]
-# Each takes the server about three microseconds.
-EDIT_ITEMS = 1000
 # What is written to the journal at once.
-_GROUP_ITEMS = 8 * EDIT_ITEMS
+_GROUP_ITEMS = 8 * BUDGET.items
 
 
 class OnConflict(StrEnum):
@@ -288,6 +286,11 @@ def _item(entry: ItemSnapshot | Result) -> ItemSnapshot:
     return entry
 
 
+def _edited_bytes(edit: Edit) -> int:
+    item, new_data = edit
+    return len(item.data) + len(new_data)
+
+
 def edit_items(
     queue: Queue,
     edits: Iterable[Edit | Flush],
@@ -304,7 +307,9 @@ def edit_items(
     kept = None if dry_run else journal
 
     def calls(edits: Iterable[Edit]) -> Iterator[tuple[list[bytes], Sequence[object]]]:
-        for batch in in_batches(edits, items_max=EDIT_ITEMS):
+        budget = queue.budget("set_data")
+        limits = {"items_max": budget.items, "size_max": budget.bytes}
+        for batch in in_batches(edits, **limits, size_of=_edited_bytes):
             words = (word for item, new in batch for word in (item.item_id, item.data, new))
             yield [item.item_id for item, _ in batch], script_words("set_data", words)
 
@@ -314,7 +319,7 @@ def edit_items(
         queue.check_one_slot()
         queue.progress.begin("editing")
         limits = {"items_max": _GROUP_ITEMS, "size_max": 4 * BUDGET.bytes}
-        for group in in_batches(edits, **limits, size_of=lambda e: len(e[0].data) + len(e[1])):
+        for group in in_batches(edits, **limits, size_of=_edited_bytes):
             if same := [item.item_id for item, new in group if new == item.data]:
                 yield OutcomeBatch.all_of(same, Status.UNCHANGED)
             changes = [(item, new) for item, new in group if new != item.data]
