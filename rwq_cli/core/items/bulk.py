@@ -60,9 +60,9 @@ def by_script(
     dry_run: bool = False,
     **saves: Any,
 ) -> Act:
-    """What acts by a script, in calls within its budget, where it writes `bytes_each` for each item.
-    It is told whether this is the first look if it takes that. With a journal, the items are read
-    and written to it first: see `saving`, also for `saves`."""
+    """What acts by a script, in calls within its budget; it writes `bytes_each` for each item. Tell
+    it whether this is the first look if it takes that. With a journal, the items are read and
+    written to it first: see `saving`, also for `saves`."""
     if journal is not None and not dry_run:
         act = by_script(queue, script, args, once_read(queue, expected), bytes_each=bytes_each)
         return saving(queue, journal, act, expected, **saves)
