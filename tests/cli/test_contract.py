@@ -1,4 +1,4 @@
-"""What holds for every command of the registry, each with its line of `lines.py`."""
+"""What holds for every verb, each by its line of the registry."""
 
 import csv
 import io
@@ -11,9 +11,9 @@ import pytest
 
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import WORDS
-from tests.cli.lines import COMMANDS, LINES, STDIN, WITHOUT_SERVER, fill, has_option, words_of
 from tests.conftest import Foreign, contents
 from tests.driver import Result, Rwq, configure
+from tests.verbs import COMMANDS, LINES, VERBS, WITH_SERVER, fill, has_option, words_of
 
 pytestmark = pytest.mark.usefixtures("slept_s")
 
@@ -22,8 +22,17 @@ READ_ONLY = (
     "rwq: error: context prod is read-only; "
     "--write allows this one command; --dry-run shows what it would do\n"
 )
-# Where an option chooses the items, these ask on a protected context.
-CHOOSING = ("complete --all", "release --all", "bury --all", "kick --all")
+# Those that ask, and as options choose the items, these, too.
+ASKING = {
+    **{path: line.replace(" --yes", "") for path, line in LINES.items() if " --yes" in line},
+    **{f"{path} --all": f"{path} --all" for path in ("complete", "release", "bury", "kick")},
+}
+# Those that show records, and need no context.
+RECORDS = [
+    path for path in LINES if COMMANDS[path].manual.record and not path.startswith("context ")
+]
+WITHOUT_CONTEXT = [path for path in LINES if not path.startswith("context ")]
+every_verb = pytest.mark.parametrize("path", LINES)
 Run = Callable[..., Result]
 
 
@@ -34,7 +43,7 @@ def run(rwq: Rwq, foreign: Foreign) -> Run:
     def run_line(path: str, *options: str, line: str = "", **more: str) -> Result:
         fill(foreign)
         words = [*line.split(), *options] if line else words_of(path, *options)
-        result = rwq(*words, stdin=STDIN.get(path, b""), variables=more)
+        result = rwq(*words, stdin=VERBS[path].stdin if path in VERBS else b"", variables=more)
         assert b"this is a bug" not in result.err, words
         assert b"Traceback" not in result.err, words
         return result
@@ -59,10 +68,6 @@ def said(path: str, result: Result) -> str:
     return result.text if COMMANDS[path].manual.monitors else result.notes
 
 
-def test_every_command_has_a_line() -> None:
-    assert LINES.keys() == COMMANDS.keys()
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -72,39 +77,41 @@ def test_every_command_has_a_line() -> None:
         (("--nothing",), "no such option: --nothing"),
     ],
 )
+@every_verb
 def test_what_cannot_be_is_refused_before_any_work(
-    run: Run, foreign: Foreign, filled: dict[bytes, object], options: tuple[str, ...], reason: str
+    run: Run,
+    foreign: Foreign,
+    filled: dict[bytes, object],
+    path: str,
+    options: tuple[str, ...],
+    reason: str,
 ) -> None:
-    for path in LINES:
-        result = run(path, *options)
-        assert (result.code, reason in said(path, result)) == (usage_code(path), True), path
-        assert contents(foreign.raw) == filled, path
+    result = run(path, *options)
+    assert (result.code, reason in said(path, result)) == (usage_code(path), True)
+    assert contents(foreign.raw) == filled
 
 
 @pytest.mark.parametrize("option", ["--fields", "--sort"])
-def test_an_unknown_field_is_refused_before_any_work(
-    run: Run, foreign: Foreign, filled: dict[bytes, object], option: str
+@pytest.mark.parametrize("path", RECORDS)
+def test_an_unknown_field_is_refused_before_work(
+    run: Run, foreign: Foreign, filled: dict[bytes, object], path: str, option: str
 ) -> None:
-    for path, command in COMMANDS.items():
-        # There is no context yet.
-        if command.manual.record is None or path.startswith("context "):
-            continue
-        result = run(path, option, "colour")
-        assert result.code == usage_code(path), path
-        reasons = ("no field 'colour'; the fields are ", "--by work only for listings")
-        assert any(reason in said(path, result) for reason in reasons), path
-        assert contents(foreign.raw) == filled, path
+    result = run(path, option, "colour")
+    assert result.code == usage_code(path)
+    reasons = ("no field 'colour'; the fields are ", "--by work only for listings")
+    assert any(reason in said(path, result) for reason in reasons)
+    assert contents(foreign.raw) == filled
 
 
-def test_a_server_that_is_not_there_is_one_line_or_one_object_and_69(run: Run) -> None:
-    for path in LINES.keys() - WITHOUT_SERVER:
-        monitors = COMMANDS[path].manual.monitors
-        result = run(path, "-u", "redis://127.0.0.1:1/0")
-        assert result.code == (3 if monitors else 69), path
-        assert "cannot reach redis://127.0.0.1:1/0: " in said(path, result)
-        assert monitors or (result.text, result.notes.count("\n")) == ("", 1), path
-        result = run(path, "-u", "redis://127.0.0.1:1/0", "-o", "json")
-        assert (result.text, json.loads(result.err)["code"]) == ("", "unreachable"), path
+@pytest.mark.parametrize("path", WITH_SERVER)
+def test_no_server_is_one_line_or_one_object(run: Run, path: str) -> None:
+    monitors = COMMANDS[path].manual.monitors
+    result = run(path, "-u", "redis://127.0.0.1:1/0")
+    assert result.code == (3 if monitors else 69)
+    assert "cannot reach redis://127.0.0.1:1/0: " in said(path, result)
+    assert monitors or (result.text, result.notes.count("\n")) == ("", 1)
+    result = run(path, "-u", "redis://127.0.0.1:1/0", "-o", "json")
+    assert (result.text, json.loads(result.err)["code"]) == ("", "unreachable")
 
 
 class TestProtection:
@@ -118,77 +125,69 @@ class TestProtection:
 
         return written
 
-    def test_a_read_only_context_refuses_all_that_changes_the_server(
+    @pytest.mark.parametrize("path", WITHOUT_CONTEXT)
+    def test_a_read_only_context_refuses_changes(
         self,
         run: Run,
         foreign: Foreign,
         filled: dict[bytes, object],
         protect: Callable[[str], None],
+        path: str,
     ) -> None:
-        lines = {path: line for path, line in LINES.items() if not path.startswith("context ")}
-        changing = set()
-        for path in lines:
-            run(path)
-            if contents(foreign.raw) != filled:
-                changing.add(path)
-        assert len(changing) > 12
-        assert [path for path in changing if COMMANDS[path].manual.reads_only] == []
+        run(path)
+        changes = contents(foreign.raw) != filled
+        assert not (changes and COMMANDS[path].manual.reads_only)
+        assert changes or not VERBS[path].counts
         protect("read_only = true")
-        for path in lines:
-            result = run(path)
-            is_refused = result.as_tuple() == (2, "", READ_ONLY)
-            assert is_refused == ("read-only" in result.notes) == (path in changing), path
-            assert contents(foreign.raw) == filled, path
-            if path in changing and has_option(path, "--dry-run"):
-                assert run(path, "--dry-run").code in (0, 3), path
-                assert contents(foreign.raw) == filled, path
-            assert path not in changing or run(path, "--write").code in (0, 3), path
+        result = run(path)
+        is_refused = result.as_tuple() == (2, "", READ_ONLY)
+        assert is_refused == ("read-only" in result.notes) == changes
+        assert contents(foreign.raw) == filled
+        if changes and has_option(path, "--dry-run"):
+            assert run(path, "--dry-run").code in (0, 3)
+            assert contents(foreign.raw) == filled
+        assert not changes or run(path, "--write").code in (0, 3)
 
-    def test_without_a_terminal_what_asks_needs_yes(
-        self, run: Run, foreign: Foreign, filled: dict[bytes, object]
+    @pytest.mark.parametrize("path", [path for path in LINES if path in ASKING])
+    def test_without_a_terminal_it_needs_yes(
+        self, run: Run, foreign: Foreign, filled: dict[bytes, object], path: str
     ) -> None:
-        asking = [path for path, line in LINES.items() if " --yes" in line]
-        assert {path for path in asking if COMMANDS[path].manual.destructive} >= {
-            *("rm", "mv", "purge")
-        }
-        for path in asking:
-            result = run(path, line=LINES[path].replace(" --yes", ""))
-            assert (result.code, result.text) == (2, ""), path
-            assert result.notes.startswith(NO_TERMINAL), path
-            assert result.notes.endswith("; use --yes\n"), path
-            assert contents(foreign.raw) == filled, path
+        result = run(path, line=ASKING[path])
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith(NO_TERMINAL)
+        assert result.notes.endswith("; use --yes\n")
+        assert contents(foreign.raw) == filled
 
-    def test_a_protected_context_is_confirmed_by_its_name(
+    @pytest.mark.parametrize("line", ASKING.values())
+    def test_a_protected_context_asks_for_its_name(
         self,
         run: Run,
         foreign: Foreign,
         filled: dict[bytes, object],
         protect: Callable[[str], None],
+        line: str,
     ) -> None:
         protect('protect = "type"')
-        asking = [line.replace(" --yes", "") for line in LINES.values() if " --yes" in line]
-        for line in (*asking, *CHOOSING):
-            for yes in ((), ("--yes",)):
-                result = run("", *yes, line=line)
-                assert (result.code, result.notes.endswith("; use --yes=prod to confirm\n")) == (
-                    (2, True) if yes else (2, False)
-                ), line
-                assert "use --yes=prod" in result.notes
-                assert contents(foreign.raw) == filled, line
-            assert run("", "--dry-run", line=line).code in (0, 3), line
-            assert run("", "--yes=prod", line=line).code in (0, 3), line
+        for yes in ((), ("--yes",)):
+            result = run("", *yes, line=line)
+            assert (result.code, result.notes.endswith("; use --yes=prod to confirm\n")) == (
+                (2, True) if yes else (2, False)
+            )
+            assert "use --yes=prod" in result.notes
+            assert contents(foreign.raw) == filled
+        assert run("", "--dry-run", line=line).code in (0, 3)
+        assert run("", "--yes=prod", line=line).code in (0, 3)
 
-    def test_a_name_of_another_context_is_refused_whether_or_not_it_asks(
-        self, run: Run, foreign: Foreign, filled: dict[bytes, object]
+    # A list of undo files is of all servers.
+    @pytest.mark.parametrize("path", [p for p in LINES if has_option(p, "--yes") and p != "undo"])
+    def test_the_name_of_another_context_is_refused(
+        self, run: Run, foreign: Foreign, filled: dict[bytes, object], path: str
     ) -> None:
-        for path in LINES:
-            # A list of undo files is of all servers.
-            if not has_option(path, "--yes") or path == "undo":
-                continue
-            result = run(path, "--yes=dev")
-            assert (result.code, result.text) == (2, ""), path
-            assert result.notes.startswith("rwq: error: --yes=dev is for another server: "), path
-            assert contents(foreign.raw) == filled, path
+        """Whether or not it asks."""
+        result = run(path, "--yes=dev")
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith("rwq: error: --yes=dev is for another server: ")
+        assert contents(foreign.raw) == filled
 
 
 # Which run it was, and what leasing an item changes.
@@ -213,83 +212,78 @@ def _infinitive(word: str) -> str:
     )
 
 
-def test_a_dry_run_says_what_the_run_does_and_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
-    lines = {path: line.split() for path, line in LINES.items() if has_option(path, "--dry-run")}
-    # What `--dry-run` of a worker says is said of no run.
-    del lines["work"]
-    lines |= {"doctor": [*lines["doctor"], "--fix"], "undo": ["undo", "--yes"]}
-    lines["add"] += ["--id-from", "line"]
-    for path, words in lines.items():
-        fill(foreign)
-        if path == "undo":
-            assert rwq("rm", "w1", "b1", "--yes").code == 0
-        before = contents(foreign.raw)
-        more = ("-o", "jsonl")
-        dry = rwq(*words, *more, "--dry-run", stdin=STDIN.get(path, b""))
-        assert contents(foreign.raw) == before, path
-        done = rwq(*words, *more, stdin=STDIN.get(path, b""))
-        assert contents(foreign.raw) != before, path
-        assert (dry.code, _records(dry)) == (done.code, _records(done)), path
-        assert _notes(dry) == _notes(done), path
+# What `--dry-run` of a worker says is said of no run.
+@pytest.mark.parametrize("path", [p for p in LINES if has_option(p, "--dry-run") and p != "work"])
+def test_a_dry_run_says_what_the_run_does(rwq: Rwq, foreign: Foreign, path: str) -> None:
+    """And changes nothing."""
+    more = {"doctor": ["--fix"], "add": ["--id-from", "line"]}
+    words = ["undo", "--yes"] if path == "undo" else [*LINES[path].split(), *more.get(path, [])]
+    fill(foreign)
+    if path == "undo":
+        assert rwq("rm", "w1", "b1", "--yes").code == 0
+    before, stdin = contents(foreign.raw), VERBS[path].stdin
+    dry = rwq(*words, "-o", "jsonl", "--dry-run", stdin=stdin)
+    assert contents(foreign.raw) == before
+    done = rwq(*words, "-o", "jsonl", stdin=stdin)
+    assert contents(foreign.raw) != before
+    assert (dry.code, _records(dry)) == (done.code, _records(done))
+    assert _notes(dry) == _notes(done)
 
 
+SEVERAL_QUEUES = {
+    *("ls", "leases", "stats", "check", "wait", "clean light", "clean deep", "doctor", "queues"),
+    *("export", "lease", "work", "add", "diff"),
+}
+
+
+@pytest.mark.parametrize("path", [path for path in WITH_SERVER if not path.startswith("context ")])
 def test_two_queues_are_an_error_where_one_is_taken(
-    run: Run, foreign: Foreign, filled: dict[bytes, object]
+    run: Run, foreign: Foreign, filled: dict[bytes, object], path: str
 ) -> None:
-    taking_one = set()
-    for path in LINES:
-        if "this command takes one queue; give -q once" in run(path, "-q", "a", "-q", "b").notes:
-            taking_one.add(path)
-            assert contents(foreign.raw) == filled, path
-    assert taking_one >= {
-        *("complete", "result", "touch", "release", "bury", "kick", "edit", "rm", "mv", "purge"),
-        "show",
-    }
-    assert not taking_one & {
-        *("ls", "leases", "stats", "check", "wait", "clean light", "clean deep", "doctor"),
-        *("export", "lease", "work", "add"),
-    }
+    result = run(path, "-q", "a", "-q", "b")
+    takes_one = "this command takes one queue; give -q once" in result.notes
+    assert takes_one == (path not in SEVERAL_QUEUES)
+    if takes_one:
+        assert contents(foreign.raw) == filled
 
 
+# An undo has nothing to do there, and the doctor reports it.
+@pytest.mark.parametrize(
+    "path", [p for p in LINES if VERBS[p].operations and p not in ("undo", "doctor")]
+)
 @pytest.mark.parametrize("name", ["queue", "processing", "delayed", "buried"])
-def test_a_structure_of_another_type_is_named_before_anything_is_written(
-    rwq: Rwq, foreign: Foreign, name: str
+def test_a_wrong_type_is_named_before_a_write(
+    rwq: Rwq, foreign: Foreign, name: str, path: str
 ) -> None:
     fill(foreign)
     foreign.raw.delete(f"jobs:{name}")
     foreign.raw.set(f"jobs:{name}", "not a list")
     before = contents(foreign.raw)
-    for path in (
-        *("add", "lease", "complete", "touch", "release", "bury", "kick", "edit", "rm", "mv"),
-        *("purge", "clean light", "clean deep", "import"),
-    ):
-        result = rwq(*words_of(path), stdin=STDIN.get(path, b""))
-        assert (result.code, result.text) == (69, ""), path
-        assert f"jobs:{name} has the wrong type" in result.notes, path
-        assert contents(foreign.raw) == before, path
+    result = rwq(*words_of(path), stdin=VERBS[path].stdin)
+    assert (result.code, result.text) == (69, "")
+    assert f"jobs:{name} has the wrong type" in result.notes
+    assert contents(foreign.raw) == before
 
 
-def test_quiet_leaves_results_and_errors(run: Run) -> None:
-    for path in (path for path in LINES if not path.startswith("context ")):
-        result = run(path, "-Q")
-        loud = run(path)
-        assert result.code == loud.code, path
-        lines = result.notes.splitlines()
-        assert path.startswith("clean ") or all(line.startswith("rwq: ") for line in lines), path
-        # What a clean did is its result.
-        assert result.code in (1, 3) or path.startswith("clean ") or result.notes == "", path
+@pytest.mark.parametrize("path", WITHOUT_CONTEXT)
+def test_quiet_leaves_results_and_errors(run: Run, path: str) -> None:
+    result = run(path, "-Q")
+    loud = run(path)
+    assert result.code == loud.code
+    # What a clean did is its result.
+    is_clean = path.startswith("clean ")
+    assert is_clean or all(line.startswith("rwq: ") for line in result.notes.splitlines())
+    assert result.code in (1, 3) or is_clean or result.notes == ""
 
 
-def test_every_format_can_be_read_by_what_it_is_for(run: Run) -> None:
-    for path, command in COMMANDS.items():
-        if command.manual.record is None or path.startswith("context "):
-            continue
-        results = {each: run(path, "-o", each) for each in OutputFormat}
-        refused = {each for each, result in results.items() if result.code == usage_code(path)}
-        assert refused <= {OutputFormat.DATA, OutputFormat.IDS, OutputFormat.CSV}, path
-        assert isinstance(results[OutputFormat.JSON].json, list | dict), path
-        assert all(isinstance(each, dict) for each in results[OutputFormat.JSONL].jsonl), path
-        rows = [*csv.reader(io.StringIO(results[OutputFormat.CSV].text))]
-        assert len({len(row) for row in rows}) <= 1, path
-        for output, result in results.items():
-            assert b"\x1b" not in result.out + result.err, (path, output)
+@pytest.mark.parametrize("path", RECORDS)
+def test_every_format_can_be_read_by_its_readers(run: Run, path: str) -> None:
+    results = {output: run(path, "-o", output) for output in OutputFormat}
+    refused = {output for output, result in results.items() if result.code == usage_code(path)}
+    assert refused <= {OutputFormat.DATA, OutputFormat.IDS, OutputFormat.CSV}
+    assert isinstance(results[OutputFormat.JSON].json, list | dict)
+    assert all(isinstance(record, dict) for record in results[OutputFormat.JSONL].jsonl)
+    rows = [*csv.reader(io.StringIO(results[OutputFormat.CSV].text))]
+    assert len({len(row) for row in rows}) <= 1
+    for output, result in results.items():
+        assert b"\x1b" not in result.out + result.err, output

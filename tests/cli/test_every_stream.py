@@ -13,9 +13,9 @@ from typing import BinaryIO, cast
 import pytest
 
 from rwq_cli.streams import Reader, Writer
-from tests.cli.lines import COMMANDS, LINES, STDIN, fill, has_option, words_of
 from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Result, Rwq
+from tests.verbs import COMMANDS, LINES, VERBS, fill, has_option, words_of
 
 MARK = b"\xef\xbb\xbf"
 FULL = b"cannot write the output: no space left on device"
@@ -24,7 +24,7 @@ MORE = {"mv": ["--to", "other"]}
 OTHER_INPUTS = {
     "add --id-from line": b"one\ntwo\nthree\n",
     "add --format jsonl -o ids": b'{"data": 1, "id": "j1"}\n{"data": 2, "id": "j2"}\n',
-    "import -": STDIN["import"],
+    "import -": VERBS["import"].stdin,
 }
 
 pytestmark = pytest.mark.usefixtures("slept_s")
@@ -83,14 +83,14 @@ def slow_pipe(found: bytearray) -> Iterator[SlowlyRead]:
 def into(rwq: Rwq, path: str, *options: str, to: Writer) -> Result:
     """Run the line of a command with this stdout, as the program opens it."""
     stdout = cast(BinaryIO, to)
-    return rwq(*words_of(path, *options), stdin=STDIN.get(path, b""), stdout=stdout)
+    return rwq(*words_of(path, *options), stdin=VERBS[path].stdin, stdout=stdout)
 
 
 @pytest.mark.parametrize("path", ["export", *(path for path in LINES if path != "export")])
 def test_all_that_is_written_arrives_or_is_an_error(rwq: Rwq, foreign: Foreign, path: str) -> None:
     options = ["-o", "jsonl"] if has_option(path, "--dry-run") else []
     begin(rwq, foreign)
-    wanted = rwq(*words_of(path, *options), stdin=STDIN.get(path, b""))
+    wanted = rwq(*words_of(path, *options), stdin=VERBS[path].stdin)
     begin(rwq, foreign)
     arrived = bytearray()
     with slow_pipe(arrived) as pipe:

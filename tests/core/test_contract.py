@@ -11,8 +11,8 @@ from rwq_cli.core.state.expected import Expected, token_of
 from rwq_cli.core.state.rules import Facts
 from tests.broken_queues import pad, traces
 from tests.conftest import HOLDER, Foreign, supports_no_touch
-from tests.core.verbs import VERBS
 from tests.item_cases import ITEM_CASES, ItemCase
+from tests.verbs import OPERATIONS
 
 # Beside the cases of the doctor: leases of the queue under test, and of a session that failed.
 CASES: dict[bytes, ItemCase] = {
@@ -114,7 +114,7 @@ def arrange(queue: WorkQueue, foreign: Foreign) -> dict[bytes, tuple[str, object
 def test_a_verb_does_what_the_table_says(
     queue: WorkQueue, raw: redis.Redis, foreign: Foreign, keys: QueueKeys, name: str
 ) -> None:
-    verb, row, ids = VERBS[name], CONTRACT[name], list(CASES)
+    verb, row, ids = OPERATIONS[name], CONTRACT[name], list(CASES)
     for way in ("one by one", "all at once", "among others"):
         before = arrange(queue, foreign)
         others = pad(raw, keys, 60) if way == "among others" else []
@@ -153,7 +153,7 @@ def test_what_is_not_what_was_chosen_is_left_alone(
     queue: WorkQueue, raw: redis.Redis, foreign: Foreign, keys: QueueKeys, name: str
 ) -> None:
     """It was chosen by its state, its age or its data, and is another by the time of the verb."""
-    expects = VERBS[name].expects
+    expects = OPERATIONS[name].expects
     assert expects is not None
     conditions = [
         *(Expected(states=frozenset({state})) for state in State if state.is_item),

@@ -11,11 +11,12 @@ from rwq_cli.core import WorkQueue
 from rwq_cli.core.items.purge import count_items
 from rwq_cli.core.keys import QueueKeys
 from tests.broken_queues import make_broken, pad, traces
-from tests.core.verbs import LOOKS, OF_MANY, VERBS, Verb
+from tests.core.operations import LOOKS, Operation
 from tests.long import IS_LONG, usual
+from tests.verbs import HEAVIEST, OPERATIONS
 
 IDS = [b"id-%d" % number for number in range(25)]
-ALL = {**LOOKS, **VERBS}
+ALL = {**LOOKS, **OPERATIONS}
 _THOUSANDS = usual(1_500, long=50_000)
 _SEEDS = usual(1, long=100)
 # What is said of each ID, and all that is left of it.
@@ -32,7 +33,7 @@ def _pad_broken(
     return ids
 
 
-def _say(verb: Verb, queue: WorkQueue, ids: Sequence[bytes]) -> dict[bytes, list[Any]]:
+def _say(verb: Operation, queue: WorkQueue, ids: Sequence[bytes]) -> dict[bytes, list[Any]]:
     told = verb.run(queue, ids, False)
     said: dict[bytes, list[Any]] = {}
     for item_id, *what in told if verb.ordered else sorted(told, key=str):
@@ -59,17 +60,9 @@ def _run(
 
 
 @pytest.mark.parametrize(
-    "verbs",
-    [pytest.param(LOOKS, id="looks"), pytest.param(VERBS, id="verbs", marks=pytest.mark.ci)],
+    "name", [*LOOKS, *(pytest.param(name, marks=pytest.mark.ci) for name in OPERATIONS)]
 )
-def test_a_verdict_does_not_depend_on_others(
-    queue: WorkQueue, raw: redis.Redis, verbs: dict[str, Verb]
-) -> None:
-    for name in verbs:
-        _check(queue, raw, name)
-
-
-def _check(queue: WorkQueue, raw: redis.Redis, name: str) -> None:
+def test_a_verdict_does_not_depend_on_others(queue: WorkQueue, raw: redis.Redis, name: str) -> None:
     broken = partial(_pad_broken, wrong_types=name != "lease")
     # Up to 30 are looked for by name.
     likes: tuple[tuple[int, Pad], ...] = ((31, pad), (600, broken))
@@ -83,7 +76,7 @@ def _check(queue: WorkQueue, raw: redis.Redis, name: str) -> None:
         alone = _run(name, queue, raw, seed, 0, pad, "alone")
         for way in ways:
             assert _run(name, queue, raw, seed, *way) == alone, (name, way)
-    if name in VERBS and name not in OF_MANY and not IS_LONG:
+    if name in OPERATIONS and name not in HEAVIEST and not IS_LONG:
         return
     alone = _run(name, queue, raw, 7, 0, pad, "alone")
     assert _run(name, queue, raw, 7, _THOUSANDS, pad, "all") == alone, name

@@ -10,7 +10,7 @@ from rwq_cli.core import Connection, WorkQueue
 from tests.clusters import PrivateCluster, PrivateSentinels
 from tests.conftest import StartServer
 from tests.driver import Rwq
-from tests.faults.verbs import FarQueue, Stage, rwq_at
+from tests.faults.stage import FarQueue, Stage, rwq_at
 
 
 @pytest.fixture

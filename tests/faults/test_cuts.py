@@ -1,4 +1,4 @@
-"""The line is cut at a byte of every verb on fifty items, or the verb is killed there or later.
+"""The line is cut at a byte of every trial on fifty items, or the trial is killed there or later.
 
 Usually at a few bytes of each; with `--long` at every tenth, each on one server, behind Sentinel,
 on a cluster and between two servers. A killed verb runs in a fork of this process, which has loaded
@@ -18,13 +18,13 @@ import pytest
 from rwq_cli.cli.program import run
 from rwq_cli.environment import Environment
 from tests.driver import until
-from tests.faults.verbs import (
+from tests.faults.stage import (
     MOVE_TO_ANOTHER_SERVER,
     MOVE_TO_ANOTHER_SLOT,
-    SOME_VERBS,
-    VERBS,
+    SOME_TRIALS,
+    TRIALS,
     Stage,
-    Verb,
+    Trial,
     name_of,
 )
 from tests.long import usual
@@ -32,22 +32,22 @@ from tests.proxies import Line
 
 _EVERY = usual(0, long=10)
 _CASES = (
-    *(("server", verb) for verb in VERBS),
-    *(("sentinel", verb) for verb in SOME_VERBS),
-    *(("cluster", verb) for verb in (*SOME_VERBS, MOVE_TO_ANOTHER_SLOT)),
+    *(("server", trial) for trial in TRIALS),
+    *(("sentinel", trial) for trial in SOME_TRIALS),
+    *(("cluster", trial) for trial in (*SOME_TRIALS, MOVE_TO_ANOTHER_SLOT)),
     ("servers", MOVE_TO_ANOTHER_SERVER),
 )
 
 
-def marks(kind: str, verb: Verb) -> list[pytest.MarkDecorator]:
+def marks(kind: str, trial: Trial) -> list[pytest.MarkDecorator]:
     """Those on one kind of server run in one process, so that it is started once."""
     # That the connection goes the same way there is seen by fewer.
-    is_known = kind in ("sentinel", "cluster") and verb in SOME_VERBS
+    is_known = kind in ("sentinel", "cluster") and trial in SOME_TRIALS
     group = pytest.mark.xdist_group(kind)
     return [*([pytest.mark.ci] if is_known else []), *([group] if kind != "server" else [])]
 
 
-def cuts(kind: str, verb: Verb, side: str, length: int) -> Iterable[int]:
+def cuts(kind: str, trial: Trial, side: str, length: int) -> Iterable[int]:
     """After which bytes to cut: by default some in the last call, which acts.
 
     Of its request one is as good as any: the server does not do what it has not read to the end.
@@ -57,7 +57,7 @@ def cuts(kind: str, verb: Verb, side: str, length: int) -> Iterable[int]:
     if kind == "servers":
         # Every step of it acts.
         return range(length // 12, length, length // 12)
-    if verb.done is None:
+    if trial.done is None:
         return [length // 2]
     if kind != "server":
         return [max(0, length - 30)]
@@ -66,47 +66,47 @@ def cuts(kind: str, verb: Verb, side: str, length: int) -> Iterable[int]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "verb"),
+    ("kind", "trial"),
     [
-        pytest.param(kind, verb, id=f"{kind}: {name_of(verb)}", marks=marks(kind, verb))
-        for kind, verb in _CASES
+        pytest.param(kind, trial, id=f"{kind}: {name_of(trial)}", marks=marks(kind, trial))
+        for kind, trial in _CASES
     ],
 )
 def test_a_cut_loses_nothing_and_is_reported(
-    stage_on: Callable[[str], Stage], kind: str, verb: Verb
+    stage_on: Callable[[str], Stage], kind: str, trial: Trial
 ) -> None:
     stage = stage_on(kind)
-    stage.arrange(verb)
+    stage.arrange(trial)
     # From now on the server has the scripts, so that every run has the same lengths.
-    stage.run(verb)
-    stage.arrange(verb)
+    stage.run(trial)
+    stage.arrange(trial)
     with Line() as whole:
-        result = stage.run(verb)
-    assert stage.check(verb, result) == "done"
+        result = stage.run(trial)
+    assert stage.check(trial, result) == "done"
     counts: Counter[str] = Counter()
     for side in ("up", "down"):
-        for after_bytes in cuts(kind, verb, side, whole.passed[side]):
-            stage.arrange(verb)
+        for after_bytes in cuts(kind, trial, side, whole.passed[side]):
+            stage.arrange(trial)
             with Line(side, after_bytes) as line:
-                result = stage.run(verb)
+                result = stage.run(trial)
             try:
-                counts[stage.check(verb, result) if line.is_cut else "too short"] += 1
+                counts[stage.check(trial, result) if line.is_cut else "too short"] += 1
             except AssertionError:
                 print(f"cut {side} after {after_bytes} of {whole.passed[side]} bytes")
                 raise
-    print(kind, name_of(verb), dict(counts), whole.passed)
+    print(kind, name_of(trial), dict(counts), whole.passed)
 
 
 _KILLS = usual(2, long=30)
-_ACTING = [verb for verb in VERBS if verb.done is not None]
+_ACTING = [trial for trial in TRIALS if trial.done is not None]
 
 
 class Killed:
-    """A verb in a fork."""
+    """A trial in a fork."""
 
-    def __init__(self, stage: Stage, verb: Verb) -> None:
+    def __init__(self, stage: Stage, trial: Trial) -> None:
         self._stage = stage
-        self._verb = verb
+        self._verb = trial
         self._out = stage.home / "out"
 
     def at_byte(self, side: str, after_bytes: int) -> int:
@@ -151,28 +151,28 @@ class Killed:
 
 
 @pytest.mark.parametrize(
-    ("kind", "verb"),
-    [*(("server", verb) for verb in _ACTING), ("servers", MOVE_TO_ANOTHER_SERVER)],
+    ("kind", "trial"),
+    [*(("server", trial) for trial in _ACTING), ("servers", MOVE_TO_ANOTHER_SERVER)],
     ids=lambda each: each if isinstance(each, str) else name_of(each),
 )
 def test_a_killed_verb_loses_nothing(
-    stage_on: Callable[[str], Stage], kind: str, verb: Verb
+    stage_on: Callable[[str], Stage], kind: str, trial: Trial
 ) -> None:
     stage = stage_on(kind)
     raw = stage.raw
-    random = Random(verb.words)
+    random = Random(trial.words)
     for _ in range(2):
-        stage.arrange(verb)
+        stage.arrange(trial)
         begun = time.monotonic()
         with Line() as whole:
-            stage.run(verb)
+            stage.run(trial)
         lasts_s = time.monotonic() - begun
     ends: Counter[str] = Counter()
     for number in range(5 * _KILLS if kind == "servers" else _KILLS):
-        stage.arrange(verb)
+        stage.arrange(trial)
         (stage.home / "out").write_bytes(b"")
         known = {client["id"] for client in raw.client_list()}
-        killed = Killed(stage, verb)
+        killed = Killed(stage, trial)
         if number % 2:
             code = killed.after(random.uniform(lasts_s, 3 * lasts_s))
         else:
@@ -183,7 +183,7 @@ def test_a_killed_verb_loses_nothing(
             code = killed.at_byte(side, random.randrange(first, length))
         until(lambda known=known: {client["id"] for client in raw.client_list()} <= known)
         assert code in (0, -signal.SIGKILL)
-        done = stage.done(verb)
-        stage.check_keys(verb, killed.out)
+        done = stage.done(trial)
+        stage.check_keys(trial, killed.out)
         ends["it ended before" if code == 0 else "done" if done else "nothing done"] += 1
-    print(name_of(verb), dict(ends))
+    print(name_of(trial), dict(ends))

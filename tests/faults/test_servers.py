@@ -8,15 +8,15 @@ from random import Random
 import pytest
 import redis
 
-from tests.all_commands import all_commands
 from tests.conftest import StartServer
 from tests.driver import Result, Rwq
-from tests.faults.verbs import SOME_VERBS, VERBS, Stage, Verb, name_of, rwq_at
+from tests.faults.stage import SOME_TRIALS, TRIALS, Stage, Trial, name_of, rwq_at
 from tests.live.raw_keys import read_raw_keys
 from tests.proxies import Line
 from tests.servers import PrivateServer
 
-some_verbs = pytest.mark.parametrize("verb", SOME_VERBS, ids=name_of)
+every_trial = pytest.mark.parametrize("trial", TRIALS, ids=name_of)
+some_trials = pytest.mark.parametrize("trial", SOME_TRIALS, ids=name_of)
 
 
 @pytest.fixture
@@ -28,17 +28,19 @@ def stage_at(bare_rwq: Rwq) -> Iterator[Callable[[PrivateServer], Stage]]:
         )
 
 
-def test_scripts_are_sent_again_if_the_server_forgets_them(stage: Stage, raw: redis.Redis) -> None:
-    for verb in VERBS:
-        stage.arrange(verb)
-        with Line() as line:
-            line.before_send = raw.script_flush
-            result = stage.run(verb)
-        assert stage.check(verb, result) == "done", verb
+@every_trial
+def test_forgotten_scripts_are_sent_again(stage: Stage, raw: redis.Redis, trial: Trial) -> None:
+    stage.arrange(trial)
+    with Line() as line:
+        line.before_send = raw.script_flush
+        result = stage.run(trial)
+    assert stage.check(trial, result) == "done"
 
 
-@some_verbs
-def test_a_client_that_is_killed_loses_nothing(stage: Stage, raw: redis.Redis, verb: Verb) -> None:
+@some_trials
+def test_a_client_that_is_killed_loses_nothing(
+    stage: Stage, raw: redis.Redis, trial: Trial
+) -> None:
     """Before its last call, and before another one."""
 
     def run(killed_before: int) -> tuple[int, Result]:
@@ -50,15 +52,15 @@ def test_a_client_that_is_killed_loses_nothing(stage: Stage, raw: redis.Redis, v
             if sends == killed_before:
                 raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 
-        stage.arrange(verb)
+        stage.arrange(trial)
         with Line() as line:
             line.before_send = count
-            result = stage.run(verb)
+            result = stage.run(trial)
         return sends, result
 
     last, _ = run(0)
-    for killed_before in {last, Random(verb.words).randint(1, last)}:
-        stage.check(verb, run(killed_before)[1])
+    for killed_before in {last, Random(trial.words).randint(1, last)}:
+        stage.check(trial, run(killed_before)[1])
 
 
 @pytest.fixture
@@ -73,13 +75,13 @@ def sleepy(
     return stage_at(server), server
 
 
-@some_verbs
+@some_trials
 def test_a_server_that_sleeps_is_given_up_or_waited_for(
-    sleepy: tuple[Stage, PrivateServer], verb: Verb
+    sleepy: tuple[Stage, PrivateServer], trial: Trial
 ) -> None:
     stage, server = sleepy
     for timeouts, expected in (((), "done"), (("--reply-timeout", "0.05"), None)):
-        stage.arrange(verb)
+        stage.arrange(trial)
         asleep = threading.Event()
         with server.client() as other, Line() as line:
 
@@ -97,12 +99,12 @@ def test_a_server_that_sleeps_is_given_up_or_waited_for(
                     asleep.wait()
 
             line.before_send = before_send
-            result = stage.run(verb, *timeouts)
+            result = stage.run(trial, *timeouts)
             sleeper.join()
         # What it was sent while it slept it has done before the second of these.
         stage.raw.ping()
         stage.raw.ping()
-        came_to = stage.check(verb, result)
+        came_to = stage.check(trial, result)
         assert expected in (None, came_to)
 
 
@@ -153,15 +155,15 @@ def test_a_replica_is_only_read(
     start_server: StartServer, stage_at: Callable[[PrivateServer], Stage]
 ) -> None:
     stage = stage_at(start_server())
-    for verb in VERBS:
-        stage.arrange(verb)
+    for trial in TRIALS:
+        stage.arrange(trial)
         # Its primary does not exist, so it keeps what it has.
         stage.raw.execute_command("REPLICAOF", "127.0.0.1", "1")
         before = read_raw_keys(stage.raw, b"jobs")
-        result = stage.run(verb, "--patience", "0")
+        result = stage.run(trial, "--patience", "0")
         assert read_raw_keys(stage.raw, b"jobs") == before
-        writes = verb.done is not None or verb.words.startswith(("edit", "doctor --fix"))
-        assert result.code == (69 if writes else 1 if "doctor" in verb.words else 0), result
+        writes = trial.done is not None
+        assert result.code == (69 if writes else 1 if "doctor" in trial.words else 0), result
         assert ("does not accept writes" in result.notes) is writes
         stage.raw.execute_command("REPLICAOF", "NO", "ONE")
 
@@ -174,27 +176,9 @@ def test_a_managed_server_refuses_what_is_only_useful(
     rules = ["+@all", *(f"-{command}" for command in (*denied, "slowlog"))]
     raw.execute_command("ACL", "SETUSER", "managed", "reset", "on", ">pw", "~*", "&*", *rules)
     try:
-        for verb in VERBS:
-            stage.arrange(verb)
-            result = stage.run(verb, "-u", f"unix://managed:pw@{server.socket}")
-            assert stage.check(verb, result) == "done", verb
+        for trial in TRIALS:
+            stage.arrange(trial)
+            result = stage.run(trial, "-u", f"unix://managed:pw@{server.socket}")
+            assert stage.check(trial, result) == "done", trial
     finally:
         raw.execute_command("ACL", "DELUSER", "managed")
-
-
-# Each with where it meets faults instead, or why there is none to meet.
-ELSEWHERE = {
-    **dict.fromkeys(("context set", "context use", "context rm"), "no server: a file"),
-    **dict.fromkeys(("local start", "local stop"), "tests/local"),
-    "demo": "a server of its own",
-    **dict.fromkeys(("result", "wait"), "they promote what is due, as a clean does"),
-    "top": "tests/top",
-    "work": "tests/live/test_chaos.py, tests/cli/work",
-}
-
-
-def test_every_command_that_changes_items_is_among_the_verbs() -> None:
-    lines = [f"{line} " for verb in VERBS for line in (verb.words, *verb.first)]
-    changing = {known.path for known in all_commands() if not known.manual.reads_only}
-    missing = {path for path in changing if not any(line.startswith(f"{path} ") for line in lines)}
-    assert missing == set(ELSEWHERE)

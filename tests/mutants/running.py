@@ -20,7 +20,7 @@ from tests.mutants.faults import Fault
 FAST: dict[str, tuple[str, ...]] = {
     "model": ("tests/model/test_model.py::test_our_scripts_do_in_every_state_what_the_model_says",),
     "core": (
-        "tests/core/test_dry_runs.py::test_a_dry_run_of_one_of_each_kind_says_what_the_run_does",
+        "tests/core/test_dry_runs.py::test_a_dry_run_on_each_kind_is_the_run",
         "tests/core/test_dry_runs.py::test_no_dry_run_counts_as_use",
         "tests/core/inspect/test_counting.py",
         "tests/core/inspect/test_listing.py",

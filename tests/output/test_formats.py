@@ -9,48 +9,18 @@ from typing import Any
 import pytest
 
 from rwq_cli.output.field import Fields
-from tests.cli.lines import COMMANDS
 from tests.conftest import ABSENT, Foreign
 from tests.driver import Result, Rwq
+from tests.verbs import COMMANDS, VERBS, fill
 
 # Listings, with their columns in CSV, which are those of their tables.
-_IN_ALL = "id state lease_holder lease_ttl_ms returns idle_seconds bytes preview"
 LISTINGS = {
-    "lease -n 5": "id lease_ttl_ms returns bytes data",
-    "lease -n 5 --dry-run": "id lease_ttl_ms returns bytes data",
-    "ls": "position id returns idle_seconds bytes preview",
-    "ls --data": "position id returns idle_seconds bytes data",
-    "ls all": _IN_ALL,
-    "ls processing": _IN_ALL,
-    "leases": "id state lease_holder lease_ttl_ms returns bytes preview",
-    "stats -q jobs -q other": "queue waiting leased abandoned held delayed buried",
-    "queues": "queue waiting processing abandoned delayed buried",
-    "doctor --grace 0": "code severity count fixed left examples command",
-    "doctor --grace 0 --fix --dry-run": "code severity count fixed left examples command",
+    line: columns for row in VERBS.values() for line, columns in (row.listings or {}).items()
 }
 # One record that is asked for: an object in JSON.
-OBJECTS = [
-    *("show w1", "show gone", "result w1", "result gone --wait", "stats", "stats --fast"),
-    *("stats --deep", "check", "wait --below 9", "wait --timeout 0", "local status"),
-]
+OBJECTS = list(dict.fromkeys(line for row in VERBS.values() for line in row.objects))
 # Verbs, with what their summary has besides the queue.
-VERBS = {
-    "add --id new x": "added duplicates rejected empty",
-    "complete w1 gone": "undo_file completed missing not_owner failures",
-    "touch l1 w1 gone": "touched not_leased missing failures",
-    "release a1 l1 w1 gone": "released already_waiting moving not_owner missing failures",
-    "release a1 l1 gone --delay 1h": "delayed moving not_owner missing failures",
-    "bury w1 l1 gone": "buried already_buried moving not_owner missing failures",
-    "kick w1 gone": "kicked not_buried moving not_owner missing failures",
-    "rm w1 gone --yes": "undo_file removed missing failures",
-    "mv --to other w1 l1 gone --yes": (
-        "to to_b64 undo_file moved not_owner conflict missing failures"
-    ),
-    "edit w1 --yes -f /dev/null": "undo_file set missing failures",
-    "purge --yes": "undo_file removed results failures",
-    "clean light --grace 0": "returned dropped promoted pruned buried",
-    "clean deep --grace 0": "returned dropped promoted pruned buried",
-}
+COUNTS = {row.line: row.counts for row in VERBS.values() if row.counts}
 
 
 # Commands that print in a pipe what they print on a terminal.
@@ -77,15 +47,6 @@ def run(rwq: Rwq) -> Run:
         return result
 
     return run_line
-
-
-def fill(foreign: Foreign) -> None:
-    """Two waiting, one abandoned, one leased by another, one ghost in processing."""
-    foreign.raw.flushall()
-    foreign.waiting(b"w1", b"w2")
-    foreign.abandoned(b"a1")
-    foreign.leased(b"l1", holder=b"worker-7")
-    foreign.raw.lpush(foreign.keys.processing, b"g1")
 
 
 @pytest.fixture
@@ -126,89 +87,94 @@ def tabbed(result: Result) -> list[list[str]]:
 
 def without_times(output: bytes) -> bytes:
     """The output without time spans and times left, which depend on when the command ran."""
-    times = rb"just now|\b(\d+(\.\d+)?[smhd])+( ago)?\b|\b5\d{4}\b|(?<=\t)\d(?=\t)"
+    times = rb"just now|\b(\d+(\.\d+)?[smhd])+( ago)?\b|\b\d{5,}\b|(?<=\t)\d(?=\t)"
     return re.sub(times, b"SPAN", output)
 
 
-class TestListings:
-    def test_each_format_has_the_fields_or_columns(self, anew: Run) -> None:
-        for line, columns in LISTINGS.items():
-            records = anew(line, "-o", "json").json
-            assert records
-            assert [list(record) for record in records] == [json_names(line)] * len(records), line
-            rows = csv_of(anew(line, "-o", "csv"))
-            assert len(rows) > 1
-            assert {len(row) for row in rows} == {len(rows[0])}, line
-            assert rows[0] == columns.split(), line
-            plain = tabbed(anew(line, "-o", "plain"))
-            assert {len(row) for row in plain} == {len(plain[0])}, line
-            assert (len(plain[0]) > 3, plain[0][0] in ("#", "ID", "QUEUE")) == (True, False)
-            # A pipe gets plain lines of a listing, and else a table.
-            output = "table" if line.split()[0] in DESCRIBING else "plain"
-            given = anew(line, "-o", output).out
-            assert without_times(anew(line).out) == without_times(given), line
-
-    def test_ids_are_one_a_line(self, anew: Run) -> None:
-        expected = {
-            "lease -n 5": "w1 w2",
-            "ls": "w1 w2",
-            "ls all": "w1 w2 a1 l1 g1",
-            "leases": "a1 g1 l1",
-            "show w1 w2": "w1 w2",
-            "stats -q jobs -q other": "jobs other",
-            "queues": "jobs",
-            "doctor --grace 0": "a1 g1",
-        }
-        found = {line: anew(line, "-o", "ids").text for line in expected}
-        assert found == {line: f"{ids} ".replace(" ", "\n") for line, ids in expected.items()}
-
-    def test_data_is_separated_but_for_one_item(self, anew: Run) -> None:
-        expected = {
-            "lease -n 5": "data of w1\ndata of w2\n",
-            "lease": "data of w1",
-            "lease --dry-run": "data of w1",
-            "ls": "data of w1\ndata of w2\n",
-            "leases": "data of a1\ndata of l1\n",
-            "show w1": "data of w1",
-            "show w1 w2": "data of w1\ndata of w2\n",
-        }
-        assert {line: anew(line, "-o", "data").text for line in expected} == expected
+@pytest.mark.parametrize("line", LISTINGS)
+def test_each_format_has_the_fields_or_columns(anew: Run, line: str) -> None:
+    records = anew(line, "-o", "json").json
+    assert records
+    assert [list(record) for record in records] == [json_names(line)] * len(records)
+    rows = csv_of(anew(line, "-o", "csv"))
+    assert len(rows) > 1
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert rows[0] == LISTINGS[line].split()
+    plain = tabbed(anew(line, "-o", "plain"))
+    assert {len(row) for row in plain} == {len(plain[0])}
+    assert (len(plain[0]) > 3, plain[0][0] in ("#", "ID", "QUEUE")) == (True, False)
+    # A pipe gets plain lines of a listing, and else a table.
+    output = "table" if line.split()[0] in DESCRIBING else "plain"
+    assert without_times(anew(line).out) == without_times(anew(line, "-o", output).out)
 
 
-def test_an_object_is_one_in_each_format(anew: Run) -> None:
-    for line in OBJECTS:
-        result = anew(line, "-o", "json")
-        assert (list(result.json), result.out.count(b"\n")) == (json_names(line), 1), line
-        rows = csv_of(anew(line, "-o", "csv"))
-        assert [len(rows), len(rows[0])] == [2, len(rows[1])], line
-        # What a monitor reads is a line of its own.
-        if line == "check":
-            continue
-        shown = anew(line)
-        assert without_times(shown.out) == without_times(anew(line, "-o", "table").out), line
-        assert b"\t" not in shown.out
-        plain = tabbed(anew(line, "-o", "plain"))
-        assert [len(row) for row in plain] == [2] * len(plain), line
-        assert [row[0] for row in plain] == declared(line).flat_names, line
+@pytest.mark.parametrize(
+    ("line", "ids"),
+    {
+        "lease -n 5": "w1 w2 w3",
+        "ls": "w1 w2 w3",
+        "ls all": "w1 w2 w3 a1 a2 l1 h1 g1 d1 b1",
+        "leases": "a1 a2 g1 l1 h1",
+        "show w1 w2": "w1 w2",
+        "stats -q jobs -q other": "jobs other",
+        "queues": "copy jobs",
+        "doctor --grace 0 --skip orphaned,held": "a1 a2 g1",
+    }.items(),
+)
+def test_ids_are_one_a_line(anew: Run, line: str, ids: str) -> None:
+    assert anew(line, "-o", "ids").text == f"{ids} ".replace(" ", "\n")
 
 
-def test_each_format_has_the_counts_or_the_outcomes(anew: Run) -> None:
-    for line, names in VERBS.items():
-        result = anew(line, "-o", "json")
-        assert {*result.json} == {"queue", "queue_b64", "dry_run", *names.split()}, line
-        assert result.notes == "", line
-        result = anew(line, "-o", "jsonl")
-        assert result.jsonl
-        fields = json_names(line)
-        assert [list(record) for record in result.jsonl] == [fields] * len(result.jsonl), line
-        assert result.err.count(b"\n") == 1, "the summary"
-        rows = csv_of(anew(line, "-o", "csv"))
-        assert (rows[0], {len(row) for row in rows}) == (fields, {len(fields)}), line
-        for output in ("plain", "table", "data"):
-            result = anew(line, "-o", output)
-            *named, summary = result.notes.splitlines()
-            assert (result.out, summary.startswith("rwq: ")) == (b"", False), (line, output)
-            assert all(failure.startswith("rwq: ") for failure in named), (line, output)
+@pytest.mark.parametrize(
+    ("line", "data"),
+    {
+        "lease -n 2": "data of w1\ndata of w2\n",
+        "lease": "data of w1",
+        "lease --dry-run": "data of w1",
+        "ls -n 2": "data of w1\ndata of w2\n",
+        "leases -n 2": "data of a1\ndata of a2\n",
+        "show w1": "data of w1",
+        "show w1 w2": "data of w1\ndata of w2\n",
+    }.items(),
+)
+def test_data_is_separated_but_for_one_item(anew: Run, line: str, data: str) -> None:
+    assert anew(line, "-o", "data").text == data
+
+
+@pytest.mark.parametrize("line", OBJECTS)
+def test_an_object_is_one_in_each_format(anew: Run, line: str) -> None:
+    result = anew(line, "-o", "json")
+    assert (list(result.json), result.out.count(b"\n")) == (json_names(line), 1)
+    rows = csv_of(anew(line, "-o", "csv"))
+    assert [len(rows), len(rows[0])] == [2, len(rows[1])]
+    # What a monitor reads is a line of its own.
+    if line == "check":
+        return
+    shown = anew(line)
+    assert without_times(shown.out) == without_times(anew(line, "-o", "table").out)
+    assert b"\t" not in shown.out
+    plain = tabbed(anew(line, "-o", "plain"))
+    assert [len(row) for row in plain] == [2] * len(plain)
+    assert [row[0] for row in plain] == declared(line).flat_names
+
+
+@pytest.mark.parametrize("line", COUNTS)
+def test_each_format_has_the_counts_or_outcomes(anew: Run, line: str) -> None:
+    result = anew(line, "-o", "json")
+    assert {*result.json} == {"queue", "queue_b64", "dry_run", *COUNTS[line].split()}
+    assert result.notes == ""
+    result = anew(line, "-o", "jsonl")
+    assert result.jsonl
+    fields = json_names(line)
+    assert [list(record) for record in result.jsonl] == [fields] * len(result.jsonl)
+    assert result.err.count(b"\n") == 1, "the summary"
+    rows = csv_of(anew(line, "-o", "csv"))
+    assert (rows[0], {len(row) for row in rows}) == (fields, {len(fields)})
+    for output in ("plain", "table", "data"):
+        result = anew(line, "-o", output)
+        *named, summary = result.notes.splitlines()
+        assert (result.out, summary.startswith("rwq: ")) == (b"", False), output
+        assert all(failure.startswith("rwq: ") for failure in named), output
 
 
 @pytest.mark.parametrize(
@@ -218,7 +184,7 @@ def test_each_format_has_the_counts_or_the_outcomes(anew: Run) -> None:
         ("add --id w1 x", "", "", "duplicates 1"),
         ("complete w1 gone", "w1", "gone", "completed 1, missing 1"),
         ("touch l1 w1 gone", "l1", "w1 gone", "touched 1, not leased 1, missing 1"),
-        ("clean light --grace 0", "a1 g1", "", "returned 1, dropped 1"),
+        ("clean light --grace 0", "a1 a2 g1", "", "returned 2, dropped 1"),
     ],
 )
 def test_ids_are_those_acted_on(anew: Run, line: str, ids: str, failed: str, summary: str) -> None:

@@ -13,7 +13,7 @@ from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.repair.findings import Code
 from tests.conftest import FakeClock, Foreign, contents
-from tests.core.verbs import EVERYWHERE
+from tests.core.operations import EVERYWHERE
 from tests.item_cases import ITEM_CASES
 
 COUNTED = (

@@ -9,6 +9,7 @@ from rwq_cli.core.inspect.server_status import ServerStatus, server_access, serv
 from tests.conftest import QUEUE, AsUser, StartServer
 from tests.core.lua.test_permissions import WRITES, make_queue, queue_of
 from tests.driver import until
+from tests.verbs import VERBS
 
 
 def check_status(connection: Connection, expected: ServerStatus) -> None:
@@ -58,41 +59,23 @@ def test_a_server_that_cannot_save_says_so(start_server: StartServer) -> None:
         connection.close()
 
 
-# By command, the operations of the library that it runs.
-COMMANDS = {
-    "add --id": ["add"],
-    "add --unique": ["add unique"],
-    "lease": ["lease"],
-    "lease --id": ["lease by ID"],
-    "complete": ["complete"],
-    "complete --result": ["complete with a result"],
-    "touch": ["touch"],
-    "release": ["release", "release by force", "release to the front"],
-    "release --delay": ["release later"],
-    "bury": ["bury", "bury with a reason"],
-    "kick": ["kick"],
-    "edit": ["set data"],
-    "rm": ["remove"],
-    "mv": ["move", "move by force"],
-    "purge": ["purge"],
-    "import": ["restore", "restore and skip", "restore and replace"],
-    "work": ["complete a job", "retry or release a job", "bury a job", "put a job back"],
-    "clean light": ["light clean"],
-    "clean deep": ["deep clean"],
-    "doctor --fix": ["doctor's repairs"],
-}
-
-
 @pytest.mark.needs("acl-check")
-def test_what_a_command_is_refused_is_denied_beforehand(
-    queue: WorkQueue, raw: Redis, as_user: AsUser
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        *(
+            (f"{path} {operation.option}".strip(), name)
+            for path, row in VERBS.items()
+            for name, operation in (row.operations or {}).items()
+            # Here it has nothing.
+            if name != "release one's own"
+        ),
+        *(("work", f"{end} a job") for end in ("complete", "retry or release", "bury")),
+    ],
+)
+def test_what_is_refused_is_denied_beforehand(
+    queue: WorkQueue, raw: Redis, as_user: AsUser, command: str, name: str
 ) -> None:
-    for command, names in COMMANDS.items():
-        for name in names:
-            _check(queue, raw, as_user, command, name)
-
-
-def _check(queue: WorkQueue, raw: Redis, as_user: AsUser, command: str, name: str) -> None:
     ids = make_queue(raw, 25)
     raw.config_resetstat()
     WRITES[name](queue_of(queue.connection), ids)

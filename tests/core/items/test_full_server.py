@@ -9,15 +9,14 @@ from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import OutOfMemory
 from rwq_cli.core.items.complete import remove
 from tests.conftest import Foreign, contents
-from tests.core.verbs import VERBS
 from tests.support import numbered
+from tests.verbs import OPERATIONS, VERBS
 
 IDS = numbered(100)
 GHOSTS = numbered(200, b"ghost %d")
 # These free memory, or find nothing to do.
-FREE = {name for name in VERBS if name.startswith("complete")} | {
-    *("remove", "purge", "release one's own")
-}
+FREE = {name for row in VERBS.values() if row.frees for name in row.operations or ()}
+FREE |= {"release one's own"}
 
 
 @pytest.fixture
@@ -41,17 +40,17 @@ def full(raw: Redis, foreign: Foreign) -> Iterator[Redis]:
 
 
 @pytest.mark.parametrize("count", [3, 100])
-def test_what_needs_memory_is_refused_and_changes_nothing(
-    queue: WorkQueue, full: Redis, count: int
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in FREE])
+def test_what_needs_memory_changes_nothing(
+    queue: WorkQueue, full: Redis, name: str, count: int
 ) -> None:
     before = contents(full)
     ids = [b"leased", b"buried", b"orphaned", b"due", b"abandoned", b"new", *IDS[:count]]
-    for name in (name for name in VERBS if name not in FREE):
-        with pytest.raises(OutOfMemory) as caught:
-            VERBS[name].run(queue, ids, False)
-        assert not caught.value.acknowledged, name
-        assert caught.value.hint == "raise its maxmemory or complete some items"
-        assert contents(full) == before, name
+    with pytest.raises(OutOfMemory) as caught:
+        OPERATIONS[name].run(queue, ids, False)
+    assert not caught.value.acknowledged
+    assert caught.value.hint == "raise its maxmemory or complete some items"
+    assert contents(full) == before
 
 
 @pytest.mark.parametrize("verb", ["remove", "complete"])

@@ -17,9 +17,9 @@ from rwq_cli.core.work.job import JobEnd
 from rwq_cli.core.work.session import WorkSession
 from tests.broken_queues import make_broken
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, Interleaved
-from tests.core.verbs import OF_MANY, VERBS
 from tests.everything import everything
 from tests.long import IS_LONG
+from tests.verbs import HEAVIEST, OPERATIONS
 
 pytestmark = pytest.mark.needs("acl-check")
 
@@ -45,7 +45,7 @@ def _work(end: JobEnd) -> Write:
 
 
 WRITES: dict[str, Write] = {
-    **{name: lambda q, ids, run=verb.run: run(q, ids, False) for name, verb in VERBS.items()},
+    **{name: lambda q, ids, run=verb.run: run(q, ids, False) for name, verb in OPERATIONS.items()},
     "complete a job": _work(Done()),
     "complete a job with a result": _work(Done(b"result")),
     "retry or release a job": _work(Failure(b"why")),
@@ -89,7 +89,7 @@ def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     connection: Connection, raw: redis.Redis, as_user: AsUser, few: bool
 ) -> None:
     """Few are looked for by name; of many the places are told."""
-    for name in WRITES if few or IS_LONG else OF_MANY:
+    for name in WRITES if few or IS_LONG else HEAVIEST:
         _check(connection, raw, as_user, name, 25 if few else 2 * FEW_IDS)
 
 

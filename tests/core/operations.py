@@ -1,6 +1,6 @@
-"""Every operation of the core on many items, in one table: its call, and what it says of each ID.
+"""How tests run an operation of the core on many items, and what it says of each ID.
 
-A new operation with `dry_run` needs a row; `test_dry_runs.py` fails until it has one.
+`tests/verbs.py` has those of each verb.
 """
 
 from collections import Counter
@@ -16,13 +16,13 @@ from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
 from rwq_cli.core.items.add import Due, NewItem, add_batches, batched_items
 from rwq_cli.core.items.bulk import read_items
-from rwq_cli.core.items.complete import ResultOptions, complete, remove
+from rwq_cli.core.items.complete import complete, remove
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.items.move import move, move_back
 from rwq_cli.core.items.purge import PurgedResults, purge
 from rwq_cli.core.items.restore import Line, OnConflict, edit_items, restore
-from rwq_cli.core.items.schedule import bury, kick, promote, release, touch
+from rwq_cli.core.items.schedule import bury, promote, release
 from rwq_cli.core.model import State, Status
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.state.expected import Expected
@@ -33,43 +33,50 @@ Told = list[tuple[Any, ...]]
 PAD = b"pad-"
 
 
-class Verb(NamedTuple):
-    """An operation.
+class Operation(NamedTuple):
+    """An operation of the core with a dry run.
 
     Attributes:
         run: Runs it on these IDs, or as a dry run.
         takes_ids: Whether it acts on no others.
         ordered: Whether a dry run tells the IDs in the order of the run.
         expects: Runs it, where it can, on items that were chosen under these conditions.
+        option: The option with which the command runs it, if it needs other permissions then.
     """
 
     run: Callable[[WorkQueue, Sequence[bytes], bool], Told]
     takes_ids: bool = True
     ordered: bool = False
     expects: Callable[[WorkQueue, Sequence[bytes], Expected], Told] | None = None
+    option: str = ""
 
 
-def _outcomes(operation: Callable[..., Any], *, ordered: bool = False, **options: Any) -> Verb:
+def outcomes(
+    operation: Callable[..., Any], *, ordered: bool = False, option: str = "", **options: Any
+) -> Operation:
+    """What yields an outcome for each ID."""
+
     def run(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool, **more: Any) -> Told:
         told = operation(queue, list(ids), dry_run=dry_run, **options, **more)
         return [(outcome.item_id, outcome.status.value, outcome.holder) for outcome in told]
 
     can_expect = operation in (complete, release, bury, remove, move)
-    return Verb(
+    return Operation(
         run,
         ordered=ordered,
         expects=(lambda queue, ids, expected: run(queue, ids, False, expected=expected))
         if can_expect
         else None,
+        option=option,
     )
 
 
-def _of_all(run: Callable[[WorkQueue, bool], Iterable[tuple[Any, ...]]]) -> Verb:
-    return Verb(lambda queue, _ids, dry_run: list(run(queue, dry_run)), takes_ids=False)
+def of_all(run: Callable[[WorkQueue, bool], Iterable[tuple[Any, ...]]]) -> Operation:
+    return Operation(lambda queue, _ids, dry_run: list(run(queue, dry_run)), takes_ids=False)
 
 
-def _clean(name: str, **options: Any) -> Verb:
-    return _of_all(
+def cleaning(name: str, **options: Any) -> Operation:
+    return of_all(
         lambda queue, dry_run: (
             (action.item_id, action.action.value, action.state.value, action.where)
             for action in getattr(queue, name)(dry_run=dry_run, **options)
@@ -94,13 +101,13 @@ def _lease_by_id(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
     return [(item.item_id, is_leased or item.state) for item, is_leased in found]
 
 
-def _add(due: Due | None = None, *, unique: bool = False) -> Verb:
+def adding(due: Due | None = None, *, unique: bool = False) -> Operation:
     def run(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
         items = [NewItem(item_id, b"new", due) for item_id in (*filter(None, ids), b"new", b"new")]
         found = add_batches(queue, batched_items(items), unique=unique, dry_run=dry_run)
         return [(o.item_id, o.status) for o in found]
 
-    return Verb(run, ordered=True)
+    return Operation(run, ordered=True)
 
 
 def _purge(queue: WorkQueue, dry_run: bool) -> Iterator[tuple[Any, ...]]:
@@ -110,7 +117,7 @@ def _purge(queue: WorkQueue, dry_run: bool) -> Iterator[tuple[Any, ...]]:
     yield b"", left
 
 
-def _restore(on_conflict: OnConflict) -> Verb:
+def restoring(on_conflict: OnConflict) -> Operation:
     """Of each ID the data that it may have or other data, of some twice, and of some a result."""
 
     def entries(ids: Sequence[bytes]) -> Iterator[ItemSnapshot | Result]:
@@ -133,7 +140,7 @@ def _restore(on_conflict: OnConflict) -> Verb:
         )
         return [*((o.item_id, o.status) for o in found), (b"", tally)]
 
-    return Verb(run, ordered=True)
+    return Operation(run, ordered=True)
 
 
 def _set_data(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
@@ -190,61 +197,15 @@ def _promote(queue: WorkQueue, dry_run: bool) -> Iterator[tuple[Any, ...]]:
     return ((o.item_id, o.status) for batch in promote(queue, dry_run=dry_run) for o in batch)
 
 
-_TO_OTHER = {"to": b"other", "journal": None}
-VERBS: dict[str, Verb] = {
-    "add": _add(),
-    "add unique": _add(unique=True),
-    "add later": _add(Due(60_000, from_now=True)),
-    "complete": _outcomes(complete, ordered=True),
-    "complete by owner": _outcomes(complete, ordered=True, owner=b"them"),
-    "complete with a result": _outcomes(
-        complete, ordered=True, result_options=ResultOptions(b"result")
-    ),
-    "complete what waits": _outcomes(
-        lambda *args, **options: complete(
-            *args, expected=Expected(states=frozenset({State.WAITING})), **options
-        ),
-        ordered=True,
-    ),
-    "touch": _outcomes(touch, ordered=True),
-    "release": _outcomes(release),
-    "release by force": _outcomes(release, force=True),
-    "release one's own": _outcomes(release, own_only=True),
-    "release to the front": _outcomes(release, front=True),
-    "release later": _outcomes(release, delay_s=1000),
-    "bury": _outcomes(bury),
-    "bury by force": _outcomes(bury, force=True),
-    "bury with a reason": _outcomes(bury, reason=b"because"),
-    "kick": _outcomes(kick),
-    "promotion": _of_all(_promote),
-    "remove": _outcomes(remove, ordered=True, journal=None),
-    "move": _outcomes(move, ordered=True, **_TO_OTHER),
-    "move by force": _outcomes(move, ordered=True, force=True, **_TO_OTHER),
-    "set data": Verb(_set_data, takes_ids=False, ordered=True),
-    "purge": _of_all(_purge),
-    "restore": _restore(OnConflict.FAIL),
-    "restore and skip": _restore(OnConflict.SKIP),
-    "restore and replace": _restore(OnConflict.REPLACE),
-    "undo of an import": Verb(_undo, ordered=True),
-    "undo of a set": Verb(partial(_undo, in_place=True), ordered=True),
-    "undo of a move": Verb(_undo_move, ordered=True),
-    "lease": _of_all(_lease),
-    "lease by ID": Verb(_lease_by_id, takes_ids=False, ordered=True),
-    "light clean": _clean("light_clean"),
-    "light clean that buries": _clean("light_clean", bury_after=2),
-    "deep clean": _clean("deep_clean"),
-    "deep clean that buries": _clean("deep_clean", bury_after=2),
-    "doctor's repairs": _of_all(_diagnose),
-}
-
-
-# Of those that run the same script, the one that writes most: it is also run on many items.
-OF_MANY = (
-    *("add", "complete with a result", "touch", "release to the front", "release later"),
-    *("bury with a reason", "kick", "promotion", "remove", "move by force", "purge"),
-    *("restore and replace", "lease", "lease by ID", "light clean that buries"),
-    *("deep clean that buries", "doctor's repairs"),
-)
+LEASE = of_all(_lease)
+LEASE_BY_ID = Operation(_lease_by_id, takes_ids=False, ordered=True, option="--id")
+PROMOTION = of_all(_promote)
+SET_DATA = Operation(_set_data, takes_ids=False, ordered=True)
+PURGE = of_all(_purge)
+UNDO_OF_AN_IMPORT = Operation(_undo, ordered=True)
+UNDO_OF_A_SET = Operation(partial(_undo, in_place=True), ordered=True)
+UNDO_OF_A_MOVE = Operation(_undo_move, ordered=True)
+REPAIRS = of_all(_diagnose)._replace(option="--fix")
 
 
 def _states(queue: WorkQueue, ids: Sequence[bytes], _dry_run: bool) -> Told:
@@ -276,14 +237,14 @@ def _results(queue: WorkQueue, ids: Sequence[bytes], _dry_run: bool) -> Told:
 
 EVERYWHERE = Source(main=True, processing=True, delayed=True, buried=True, deep=True)
 # What only looks.
-LOOKS: dict[str, Verb] = {
-    "states": Verb(_states),
-    "results": Verb(_results),
-    "deep listing": _of_all(
+LOOKS: dict[str, Operation] = {
+    "states": Operation(_states),
+    "results": Operation(_results),
+    "deep listing": of_all(
         lambda queue, _: ((i.item_id, i.state) for i in queue.items(EVERYWHERE, bare=True))
     ),
-    "leases": _of_all(lambda queue, _: ((i.item_id, i.state) for i in leases(queue, bare=True))),
-    "choice": _of_all(_chosen),
-    "export": _of_all(_exported),
-    "diagnosis": _of_all(lambda queue, dry_run: _diagnose(queue, dry_run, fix=False)),
+    "leases": of_all(lambda queue, _: ((i.item_id, i.state) for i in leases(queue, bare=True))),
+    "choice": of_all(_chosen),
+    "export": of_all(_exported),
+    "diagnosis": of_all(lambda queue, dry_run: _diagnose(queue, dry_run, fix=False)),
 }
