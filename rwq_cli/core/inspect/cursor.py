@@ -135,7 +135,8 @@ class ScheduledCursor(_Cursor):
     """Pages of the IDs in the delayed or the buried sorted set, by score.
 
     It neither skips nor repeats an entry whose score does not change: each page begins at the score
-    of the last entry, without the entries of that score that were read.
+    of the last entry, without the entries of that score that were read; or if these are more than a
+    page, after the last of them that is still there.
     """
 
     def __init__(
@@ -147,32 +148,76 @@ class ScheduledCursor(_Cursor):
         # The last score, as the server printed it, and the entries of it that were read.
         self._score: bytes | None = None
         self._read: set[bytes] = set()
+        # Some entries of the last page, latest first.
+        self._anchors: list[bytes] = []
         # Of the last page, unix ms.
         self.scores: list[float] = []
 
     def first_command(self) -> Command:
+        return self._by_score(self.page_size)
+
+    def _by_score(self, count: int) -> Command:
         first, last = (b"+inf", b"-inf") if self._latest_first else (b"-inf", b"+inf")
-        limit = ("LIMIT", 0, self.page_size + len(self._read), "WITHSCORES")
-        options = ("BYSCORE", *["REV"] * self._latest_first, *limit)
-        return ("ZRANGE", self._key, first if self._score is None else self._score, last, *options)
+        limit = ("BYSCORE", "LIMIT", 0, count)
+        return self._range(first if self._score is None else self._score, last, *limit)
+
+    def _range(self, first: object, last: object, *options: object) -> Command:
+        direction = ["REV"] * self._latest_first
+        return ("ZRANGE", self._key, first, last, *direction, *options, "WITHSCORES")
 
     def __next__(self) -> list[bytes]:
         while not self._is_at_end:
-            asked = self.page_size + len(self._read)
-            reply = self._reply_to(self.first_command())
-            if reply and not isinstance(reply[0], bytes):
-                # A client of a caller's own may speak RESP3, which makes pairs of IDs and scores.
-                reply = list(chain.from_iterable(reply))
-            entries = list(zip(reply[::2], reply[1::2], strict=True))
-            self._is_at_end = len(entries) < asked
-            fresh = [each for each in entries if each[0] not in self._read]
+            fresh = [entry for entry in self._next_entries() if entry[0] not in self._read]
             if fresh:
                 if self._score != fresh[-1][1]:
                     self._score, self._read = fresh[-1][1], set()
                 self._read.update(i for i, score in fresh if score == self._score)
+                self._anchors = [fresh[-(2**power)][0] for power in range(len(fresh).bit_length())]
                 self.scores = [float(score) for _, score in fresh]
                 return [item_id for item_id, _ in fresh]
         raise StopIteration
+
+    def _next_entries(self) -> list[tuple[bytes, bytes]]:
+        """The next page, perhaps with entries that were read."""
+        count = self.page_size + len(self._read)
+        if len(self._read) > self.page_size:
+            # They would be read again with every page.
+            after_anchor = self._entries_after_anchor()
+            if after_anchor is not None:
+                return after_anchor
+            # What was read has probably left the set.
+            count = self.page_size
+        entries = _pairs(self._reply_to(self._by_score(count)))
+        if len(entries) == count and self._read.issuperset(item_id for item_id, _ in entries):
+            count = self.page_size + len(self._read)
+            entries = _pairs(self._reply_to(self._by_score(count)))
+        self._is_at_end = len(entries) < count
+        return entries
+
+    def _entries_after_anchor(self) -> list[tuple[bytes, bytes]] | None:
+        """The next page, by rank; None if no anchor is left, or it has just moved."""
+        rank_of = "ZREVRANK" if self._latest_first else "ZRANK"
+        # The user may not be allowed to ask.
+        ranks = self._queue.call_all(
+            [(rank_of, self._key, anchor) for anchor in self._anchors], return_errors=True
+        )
+        for anchor, rank in zip(self._anchors, ranks, strict=True):
+            if isinstance(rank, int):
+                asked = self.page_size
+                entries = _pairs(self._reply_to(self._range(rank, rank + asked)))
+                if [entry[0] for entry in entries[:1]] != [anchor]:
+                    return None
+                self._is_at_end = len(entries) <= asked
+                return entries[1:]
+        return None
+
+
+def _pairs(reply: list[Any]) -> list[tuple[bytes, bytes]]:
+    """The IDs and scores of a reply to ZRANGE with WITHSCORES."""
+    if reply and not isinstance(reply[0], bytes):
+        # A client of a caller's own may speak RESP3, which makes pairs of IDs and scores.
+        reply = list(chain.from_iterable(reply))
+    return list(zip(reply[::2], reply[1::2], strict=True))
 
 
 def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:

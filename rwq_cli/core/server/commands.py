@@ -19,7 +19,7 @@ _READS = frozenset(
         *("ACL", "CONFIG", "EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HLEN", "HMGET"),
         *("HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "OBJECT"),
         *("PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE"),
-        *("ZRANGEBYSCORE", "ZREVRANGE", "ZSCAN", "ZSCORE"),
+        *("ZRANGEBYSCORE", "ZRANK", "ZREVRANGE", "ZREVRANK", "ZSCAN", "ZSCORE"),
     )
 )
 

@@ -135,7 +135,7 @@ class _Window:
             self._has_ended = self._is_refused = True
             self._failure = self._failure or self._endpoint.error_of(failure, call)
             return REFUSED
-        self._endpoint.shared.has_written |= not self._reads_only
+        self._endpoint.shared.note_success(writes=not self._reads_only)
         return reply
 
 

@@ -12,7 +12,7 @@ from rwq_cli.core import errors
 from rwq_cli.core.batches import LONG_LINE_S, ProgressListener
 from rwq_cli.core.server.commands import Command, writes
 from rwq_cli.core.server.error_mapping import FAILURES, code_of, translate, unreachable
-from rwq_cli.core.server.link import Link, Shared
+from rwq_cli.core.server.link import WAIT, Link, Shared
 from rwq_cli.core.server.patience import (
     CASES,
     CONNECT_TIMEOUT_S,
@@ -69,7 +69,7 @@ class Endpoint:
         self._client.connection_pool.disconnect(inuse_connections=False)
 
     def note_once(self, line: str, kind: str = "") -> None:
-        """Tell the caller something about the server: each kind once."""
+        """Tell the caller something about the server: each kind once, a wait once an outage."""
         if kind not in self.shared.told:
             self.shared.told.add(kind)
             self.on_wait(f"rwq: {line}")
@@ -144,9 +144,9 @@ class Endpoint:
                 if not patience.may_repeat(error, writes=write):
                     raise
                 continue
-            self.shared.has_written = self.shared.has_written or any(
-                writes(requests[at]) and not isinstance(replies[at], Exception) for at in left
-            )
+            succeeded = [at for at in left if not isinstance(replies[at], Exception)]
+            if succeeded:
+                self.shared.note_success(writes=any(writes(requests[at]) for at in succeeded))
             left = [at for at in left if self.did_not_run(replies[at])]
             if left:
                 refusal = self.error_of(replies[left[0]], requests[left[0]])
@@ -215,7 +215,7 @@ class Patience:
             pause_s = min(pause_s, _REPORT_AFTER_S - waited_s)
         else:
             limit = "" if left_s == inf else f" up to {waited_s + left_s:g} s"
-            endpoint.note_once(f"waiting{limit}: {error.message}", "wait")
+            endpoint.note_once(f"waiting{limit}: {error.message}", WAIT)
         sleep(min(pause_s, left_s))
         self._pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, 2 * self._pause_s))
         return True

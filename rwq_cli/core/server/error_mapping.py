@@ -114,6 +114,10 @@ _OLD_SCRIPT_ERROR = re.compile(
     r"Error running script \(call to \w+\): @\w+:(\d+|\?): (?:@?user_script: ?\d+: )?-?(.*)"
 )
 _SCRIPT_ERROR = re.compile(r"(?:user_script:\d+: )?(.*) script: \w+, on @\w+:(\d+)\.?")
+# By a cluster that is down but answers reads: a script has only read when this ends it.
+_DOWN_IN_SCRIPT = re.compile(
+    "Script attempted to execute a (write )?command while the cluster is down"
+)
 # Python's messages for a server that answers in plain text.
 _NO_TLS = ("wrong version number", "record layer failure")
 # A server without TLS waits for the end of a command, and so may one that is busy.
@@ -142,6 +146,9 @@ def _parse(error: Exception) -> tuple[str, str, int | None]:
         line = int(old[1]) if old[1].isdigit() else None
     elif new := _SCRIPT_ERROR.fullmatch(text):
         text, line = new[1], int(new[2])
+        code, text = _split(text) if code == "ERR" else (code, text)
+    if code == "ERR" and _DOWN_IN_SCRIPT.match(text):
+        code = "CLUSTERDOWN"
     return code, text, line
 
 

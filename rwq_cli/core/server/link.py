@@ -27,6 +27,8 @@ _POLL_S = 0.001
 _PIECE_BYTES = 1 << 20
 _TEXT = frozenset((bytes, str))
 
+# The kind of what a caller is told of a wait: see `Shared.told`.
+WAIT = "wait"
 # Returned if no reply has arrived.
 NO_REPLY = object()
 
@@ -113,13 +115,18 @@ class Shared:
         self.sockets: WeakSet[Any] = WeakSet()
         # Which scripts were sent with their text, each with the pool of its server.
         self.scripts: set[tuple[Any, str]] = set()
-        # What the caller was told, such as that it waits.
+        # What the caller was told of the server; of a wait, until the server does something again.
         self.told: set[str] = set()
         # If it was never reached, the address may be wrong; a reply was read, so it is a Redis
         # server; and it has taken a write, so it is a primary.
         self.was_found = self.has_answered = self.has_written = False
         # The last call took longer than `LONG_LINE_S`.
         self.is_far = False
+
+    def note_success(self, *, writes: bool) -> None:
+        """Note that a command was not refused, so that an outage, if there was one, is over."""
+        self.has_written |= writes
+        self.told.discard(WAIT)
 
 
 class Link:

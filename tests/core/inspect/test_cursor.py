@@ -144,3 +144,24 @@ class TestScheduled:
         interleaved.before = once(lambda: raw.zrem(b"jobs:buried", *ids[:3], *ids[5:8]), 2)
         queue = WorkQueue(interleaved, QUEUE)
         assert list(chain(*ScheduledCursor(queue, "buried", page_size=10))) == ids
+
+    @pytest.mark.parametrize("latest_first", [False, True])
+    @pytest.mark.parametrize("removes", ["nothing", "the last few", "all", "others"])
+    def test_many_entries_of_one_score_are_not_read_with_every_page(
+        self, connection: Connection, raw: Redis, latest_first: bool, removes: str
+    ) -> None:
+        ids = [*numbered(900), b"later"]
+        raw.zadd(b"jobs:buried", {item_id: 5 + (item_id == b"later") for item_id in ids})
+        queue = WorkQueue(connection, QUEUE)
+        replied, read = [], list[bytes]()
+        with patch("rwq_cli.core.inspect.cursor._PAGES_MAX", (20, 20)):
+            cursor = ScheduledCursor(queue, "buried", page_size=20, latest_first=latest_first)
+            reply_to = cursor._reply_to
+            cursor._reply_to = lambda *command: replied.append(reply_to(*command)) or replied[-1]  # type: ignore[method-assign]
+            for page in cursor:
+                read += page
+                last = {"nothing": [], "the last few": page[-5:], "all": page, "others": page[::2]}
+                if gone := last[removes]:
+                    raw.zrem(b"jobs:buried", *gone)
+        assert read == ids[:: -1 if latest_first else 1]
+        assert sum(map(len, replied)) <= 3 * 2 * len(ids)

@@ -157,21 +157,28 @@ def test_the_lists_are_not_read_for_items_of_which_none_exists(
 
 
 def test_what_changes_or_comes_after_it_was_written_stays(
-    queue: WorkQueue, foreign: Foreign, raw: Redis
+    queue: WorkQueue, foreign: Foreign, raw: Redis, keys: QueueKeys
 ) -> None:
     foreign.waiting(b"a", b"b", b"c")
+    foreign.buried(b"e")
+    foreign.buried(b"f")
     journal = Journal()
     journal.after_write = lambda: (
         raw.mset({"jobs:item:a": "else", "jobs:item:d": "else"}),
         raw.delete("jobs:item:b"),
+        # A worker takes it.
+        foreign.leased(b"e"),
     )
-    items = waits(b"a", b"b", b"c", b"d")
+    items = waits(b"a", b"b", b"c", b"d", b"e", b"f")
     outcomes = restore(queue, items, on_conflict=REPLACE, journal=journal)
     assert statuses(outcomes) == [
-        *(Status.CHANGED, Status.MISSING, Status.REPLACED, Status.CHANGED)
+        *(Status.CHANGED, Status.MISSING, Status.REPLACED),
+        *(Status.CHANGED, Status.CHANGED, Status.REPLACED),
     ]
+    assert raw.lrange(keys.processing, 0, -1) == [b"e"]
+    assert raw.mget(keys.item(b"e"), keys.lease(b"e")) == [b"data of e", b"them"]
     assert raw.mget("jobs:item:a", "jobs:item:b", "jobs:item:d") == [b"else", None, b"else"]
-    assert journal.kept == [b"a", b"b"]
+    assert journal.kept == [b"a", b"b", b"e"]
 
 
 def test_items_are_exported_once_and_in_order_and_nothing_else(

@@ -45,6 +45,7 @@ MEMORY = (OutOfMemory, "is out of memory: OOM command not allowed", "maxmemory")
 REPLICAS = (ReadOnly, "does not accept writes: NOREPLICAS", "replicas")
 REPLICA = (ReadOnly, "does not accept writes: READONLY", "primary")
 MOVING = (Unavailable, "is moving this queue to another node", "in a moment")
+DOWN = "Script attempted to execute a write command while the cluster is down"
 BUG = (ScriptError, "failed in rwq's script ", "a bug in rwq")
 UNDECLARED = (ServerError, "lets scripts use only keys that are named to it", "docs/servers.md")
 TYPE = (WrongType, "a key of the queue has the wrong type", "TYPE command")
@@ -64,6 +65,8 @@ REPLIES: list[tuple[str, tuple[type[ServerError], str, str | None]]] = [
     ("BUSY Redis is busy running a script.", (Busy, "is busy with a script", "SCRIPT KILL")),
     ("MASTERDOWN Link with MASTER is down", (Unavailable, "has lost its primary", "primary")),
     ("CLUSTERDOWN The cluster is down", (Unavailable, "cluster that is down", "in a moment")),
+    (f"ERR {DOWN} and readonly" + NEW, (Unavailable, "cluster that is down", "in a moment")),
+    (OLD_LUA + DOWN, (Unavailable, "cluster that is down", "in a moment")),
     ("UNBLOCKED force unblock", (Unavailable, "has become a replica", "in a moment")),
     ("TRYAGAIN Multiple keys request", MOVING),
     ("ASK 3999 127.0.0.1:6381", MOVING),

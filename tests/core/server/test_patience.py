@@ -132,6 +132,18 @@ def test_other_refusals_are_raised_at_once(text: str) -> None:
     assert len(server.received) == 1
 
 
+def test_a_wait_is_told_once_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rwq_cli.core.server.endpoint._REPORT_AFTER_S", 0)
+    told: list[str] = []
+    replies = [BUSY, BUSY, b":7\r\n"]
+    for act in ACTS.values():
+        with scripted(*replies, *replies) as server:
+            connection = connect(Server(server.url))
+            connection.on_wait = told.append
+            assert [act(connection), act(connection)] == [7, 7]
+    assert len(told) == 2 * len(ACTS)
+
+
 def test_what_is_waited_for_is_told_once_and_ends_in_the_refusal() -> None:
     told: list[str] = []
     with scripted(*[BUSY] * 1000) as server:

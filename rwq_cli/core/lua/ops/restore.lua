@@ -12,8 +12,8 @@
 --   else the SHA-1 of the data, after '=' if only they are replaced. Each ID once. IDs with a SHA-1 and no '=' are
 --   those that `lib/locate.lua` looks for
 -- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there with this
--- data, skipped, replaced, conflict for other data, changed for data that may not be replaced, missing if the item
--- must exist, wrong-type, elsewhere.
+-- data, skipped, replaced, conflict for other data, changed for data that may not be replaced or an item that a session
+-- has leased since, missing if the item must exist, wrong-type, elsewhere.
 local FIELDS = 10
 local OTHER_DATA = { fail = 'conflict', skip = 'skipped', replace = 'replaced' }
 
@@ -40,10 +40,14 @@ local function status_of(line, id, data, may_replace)
   elseif found == 'none' then
     return (may_replace == '' or may_replace == '-') and 'imported' or 'missing'
   end
-  local now = redis.call('GET', item_prefix .. id)
-  if now == data then
+  -- Data of another length are never loaded to be compared.
+  local key = item_prefix .. id
+  if redis.call('STRLEN', key) == #data and redis.call('GET', key) == data then
     return 'already-there'
-  elseif may_replace ~= '' and redis.sha1hex(now) ~= (string.gsub(may_replace, '^=', '')) then
+  elseif may_replace ~= '' and redis.sha1hex(redis.call('GET', key)) ~= (string.gsub(may_replace, '^=', '')) then
+    return 'changed'
+  elseif facts[id] and session_of(facts[id]) then
+    -- It would be taken from its worker.
     return 'changed'
   end
   return facts[id] and not facts[id].main and 'elsewhere' or OTHER_DATA[on_conflict]
