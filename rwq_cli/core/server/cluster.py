@@ -1,6 +1,7 @@
 """Redis Cluster: which node has a slot, and connections to the slots of queues."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from time import monotonic
 from typing import Any
 
 from redis import exceptions as rx
@@ -10,14 +11,16 @@ from redis.crc import key_slot
 
 from rwq_cli.core import errors
 from rwq_cli.core.keys import QueueKeys, hash_tag
-from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
+from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
 from rwq_cli.core.server.connection import Connection, Page
 from rwq_cli.core.server.endpoint import Patience
 from rwq_cli.core.server.error_mapping import is_unknown, unreachable
 from rwq_cli.core.server.link import in_time
-from rwq_cli.core.server.patience import limits
+from rwq_cli.core.server.patience import CASES, limits
 
 _SOON = "try again in a moment"
+# So long, seconds, at least and at most, a slot is not asked that was waited for in vain.
+_LOST_PAUSES_S = 0.5, 30.0
 _KEYLESS = ("ACL", "CLIENT", "CLUSTER", "CONFIG", "INFO")
 
 
@@ -43,6 +46,8 @@ class ClusterConnection(Connection):
         # The connections to slots share the hosts and what was read last.
         self._hosts = dict.fromkeys(hosts)
         self._read_last: list[NodesManager] = []
+        # The slots that were waited for in vain: why, and when to ask them again.
+        self._lost: dict[int | None, tuple[errors.ServerError, float]] = {}
 
     def client(self) -> Any:
         slots: dict[int, list[ClusterNode]] = self._read().slots_cache
@@ -115,21 +120,67 @@ class ClusterConnection(Connection):
         return _SlotConnection(self, key_slot(keys.main), [("EXISTS", keys.absent)])
 
     def send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
-        """Send requests; if to several slots, the error of one is the reply to each of its own."""
+        """Send requests; if to several slots, the error of one is the reply to each of its own.
+
+        All slots are asked before one that fails is waited for. One that was waited for in vain is
+        asked only now and then from then on, without patience, until it answers.
+        """
         by_slot: dict[int | None, list[int]] = {}
-        for at, request in enumerate(requests):
-            by_slot.setdefault(_slot_of(request), []).append(at)
+        for index, request in enumerate(requests):
+            by_slot.setdefault(_slot_of(request), []).append(index)
+        if len(by_slot) == 1:
+            (slot,) = by_slot
+            return _SlotConnection(self, slot).send(requests, patience)
         replies: list[Any] = [None] * len(requests)
-        for slot, places in by_slot.items():
-            try:
-                found = _SlotConnection(self, slot).send([requests[at] for at in places], patience)
-            except errors.ServerError as error:
-                if len(by_slot) == 1:
-                    raise
-                found = [error] * len(places)
-            for at, reply in zip(places, found, strict=True):
-                replies[at] = reply
+
+        def ask(slot: int | None, indexes: Sequence[int], patience: Patience) -> None:
+            answers = self._ask(slot, [requests[index] for index in indexes], patience)
+            for index, answer in zip(indexes, answers, strict=True):
+                replies[index] = answer
+
+        for slot, indexes in by_slot.items():
+            ask(slot, indexes, Patience(self, waits=False))
+        patience = patience or Patience(self)
+        for slot, indexes in by_slot.items():
+            pending = [index for index in indexes if self._may_pass(replies[index])]
+            if pending and slot not in self._lost:
+                error = self._error_in(replies[pending[0]], requests[pending[0]])
+                is_write = any(writes(requests[index]) for index in pending)
+                if patience.may_repeat(error, writes=is_write):
+                    ask(slot, pending, patience)
+                if self._may_pass(replies[pending[0]]):
+                    self._lost[slot] = error, monotonic() + _LOST_PAUSES_S[0]
+            elif not pending:
+                self._lost.pop(slot, None)
         return replies
+
+    def _ask(
+        self, slot: int | None, requests: Sequence[Command], patience: Patience
+    ) -> Sequence[Any]:
+        """Send requests to a slot, unless it was lost just now; return replies, or its error."""
+        error, again_s = self._lost.get(slot, (None, 0.0))
+        began_s = monotonic()
+        if error is not None and began_s < again_s:
+            unsent = errors.Unavailable(error.message, error.hint)
+            unsent.refusal = error.refusal
+            return [unsent] * len(requests)
+        try:
+            replies: Sequence[Any] = _SlotConnection(self, slot).send(requests, patience)
+        except errors.ServerError as failure:
+            replies = [failure] * len(requests)
+        if error is not None:
+            least_s, most_s = _LOST_PAUSES_S
+            now_s = monotonic()
+            self._lost[slot] = error, now_s + min(most_s, max(least_s, 4 * (now_s - began_s)))
+        return replies
+
+    def _error_in(self, reply: Any, request: Command) -> errors.ServerError:
+        return reply if isinstance(reply, errors.ServerError) else self.error_of(reply, request)
+
+    def _may_pass(self, reply: Any) -> bool:
+        """Whether a reply is a failure after which a request may be answered later."""
+        is_failure = isinstance(reply, errors.ServerError)
+        return reply.refusal in CASES if is_failure else self.did_not_run(reply)
 
     def _transact(self, commands: Sequence[Command]) -> list[Any]:
         # The keys are in several slots.

@@ -167,10 +167,10 @@ class Endpoint:
 
 
 class Patience:
-    """Waits between the attempts of one call."""
+    """Waits between the attempts of one call, unless it is told not to."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: Endpoint, *, waits: bool = True) -> None:
+        self._endpoint, self._waits = endpoint, waits
         self._began_s = monotonic()
         self._allowed = {"always", "once", "demoted"}
         if limits.is_waiting:
@@ -191,7 +191,7 @@ class Patience:
             self._allowed.discard("once")
         if endpoint.stop.requested:
             raise KeyboardInterrupt
-        if error.refusal != "NOSCRIPT" and not self._wait(error, on_one_server):
+        if error.refusal != "NOSCRIPT" and not (self._waits and self._wait(error, on_one_server)):
             return False
         endpoint.close()
         return True

@@ -1,0 +1,70 @@
+"""Requests to several slots of a cluster, one of which has lost its node."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rwq_cli.core import errors
+from rwq_cli.core.server import cluster
+from rwq_cli.core.server.cluster import ClusterConnection
+from rwq_cli.core.server.commands import Command
+from rwq_cli.core.server.endpoint import Patience
+
+HEALTHY, LOST = ("LLEN", b"{a}"), ("LLEN", b"{b}")
+
+
+class Slot:
+    """What answers for a slot; that of `LOST` is down, until it is repaired."""
+
+    asked: list[int]
+    is_repaired: bool
+
+    def __init__(self, _cluster: ClusterConnection, slot: int) -> None:
+        self.slot = slot
+
+    def send(self, requests: Sequence[Command], patience: Patience) -> list[Any]:
+        while self.slot == LOST_SLOT and not self.is_repaired:
+            self.asked.append(self.slot)
+            error = errors.Unavailable("slot is down")
+            error.refusal = "CLUSTERDOWN"
+            if not patience.may_repeat(error, writes=False):
+                raise error
+        self.asked.append(self.slot)
+        return [7] * len(requests)
+
+
+HEALTHY_SLOT, LOST_SLOT = map(cluster._slot_of, (HEALTHY, LOST))
+
+
+def test_a_lost_slot_is_waited_for_once_and_after_all_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Slot.asked, Slot.is_repaired = [], False
+    monkeypatch.setattr(cluster, "_SlotConnection", Slot)
+    monkeypatch.setattr(cluster, "_LOST_PAUSES_S", (0.2, 0.2))
+    connection = ClusterConnection([("h", 1)], "the cluster", {"connection_class": object})
+    connection.patience_s = 0.4
+
+    def send() -> tuple[list[Any], list[int], float]:
+        Slot.asked.clear()
+        began_s = time.monotonic()
+        lost, healthy = connection.send([LOST, HEALTHY])
+        return [getattr(lost, "refusal", lost), healthy], Slot.asked, time.monotonic() - began_s
+
+    replies, asked, took_s = send()
+    assert replies == ["CLUSTERDOWN", 7]
+    assert asked[:2] == [LOST_SLOT, HEALTHY_SLOT]
+    assert took_s >= 0.4
+    for _ in range(3):
+        # It is neither asked nor waited for.
+        replies, asked, _ = send()
+        assert (replies, asked) == (["CLUSTERDOWN", 7], [HEALTHY_SLOT])
+    time.sleep(0.2)
+    replies, asked, _ = send()
+    assert (replies, asked) == (["CLUSTERDOWN", 7], [LOST_SLOT, HEALTHY_SLOT])
+    time.sleep(0.2)
+    Slot.is_repaired = True
+    assert send()[0] == [7, 7]
+    assert not connection._lost
