@@ -7,7 +7,6 @@ written to a journal before.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.lookup import Places, look_twice, places_of
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.lua import script_words
-from rwq_cli.core.model import Outcome, OutcomeBatch, Status
+from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.state.expected import ANY, Expected, Located, token_of
 from rwq_cli.core.state.probe import End, ItemSnapshot, Skipped, read_snapshots
 
@@ -79,8 +78,8 @@ def by_script(
         for part in call.within(budget, conditions.tokens, bytes_each):
             own_args = args(part.ids) if callable(args) else args
             named = {**part.args(), **conditions.args(), **own_args}
-            if "is_first_look" in named:
-                named["is_first_look"] = is_first_look
+            if "is_first_look" in named and is_first_look:
+                named["is_first_look"] = "".join("01"[i not in part.looked_twice] for i in part.ids)
             yield part.ids, script_words(script, conditions.id_args(part.ids), **named)
 
     def each_call(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
@@ -97,40 +96,52 @@ def run(
     doing: str,
     expected: Expected = ANY,
     *,
-    in_order: bool = False,
+    look: Act | None = None,
     grace_s: float | None = None,
 ) -> Iterator[OutcomeBatch]:
     """Act on a stream of IDs: one outcome for each distinct ID of a block, in the given order if
     there are few.
 
     A block ends with a `FLUSH`, or after `BLOCK_IDS`: an ID that is repeated later may name a new
-    item by then. With `in_order` all IDs are read at once, and acted on in their order. What takes
-    items from their workers has a grace period between two looks at those that may be in transit,
-    but for those that were already looked at twice when they were chosen.
+    item by then. What takes items from their workers has a grace period between two looks at those
+    that may be in transit, but for those that were already looked at twice when they were chosen.
+    With `look`, a dry run of the same, all IDs are read at once, and acted on in their order after
+    that.
     """
     # Also if there are no IDs: an untagged name on a cluster must not look like an empty queue.
     queue.check_one_slot()
     blocks: Iterable[list[bytes]] = in_batches(ids, items_max=BLOCK_IDS)
-    if in_order:
+    if look is not None:
         blocks = [[item_id for item_id in ids if not isinstance(item_id, Flush)]]
-    each = partial(in_rounds, queue, act, doing=doing, in_order=in_order)
+    attempts = [act] if grace_s is None else [act, act] if look is None else [look, act, act]
 
-    def in_two_looks(block: Sequence[bytes]) -> Iterator[OutcomeBatch]:
-        twice = expected.looked_twice
-        ready = [item_id for item_id in block if item_id in twice]
-        in_transit: list[bytes] = []
-        for batch in each((i for i in block if i not in twice), is_first_look=True):
-            in_transit += batch.ids_with(Status.IN_TRANSIT)
-            yield batch.without(Status.IN_TRANSIT)
-        if in_transit and grace_s is not None:
-            # If one now has a lease or no data, the script reports that.
-            same = {facts.item_id for facts in look_twice(queue, in_transit, grace_s)}
-            yield OutcomeBatch.of(Outcome(i, Status.CHANGED) for i in in_transit if i not in same)
-            ready += [item_id for item_id in in_transit if item_id in same]
-        yield from each(ready)
+    def act_on(block: Sequence[bytes]) -> Iterator[OutcomeBatch]:
+        pending, looked_twice = block, set(expected.looked_twice)
+        for attempt in attempts if block else ():
+            in_transit: list[bytes] = []
+            for batch in in_rounds(
+                queue,
+                attempt,
+                pending,
+                doing,
+                in_order=look is not None,
+                is_first_look=grace_s is not None,
+                looked_twice=looked_twice,
+            ):
+                in_transit += batch.ids_with(Status.IN_TRANSIT)
+                if attempt is act:
+                    yield batch.without(Status.IN_TRANSIT)
+            if in_transit and grace_s is not None:
+                # If one now has a lease or no data, the script reports that.
+                looked_twice.update(f.item_id for f in look_twice(queue, in_transit, grace_s))
+                changed = dict.fromkeys(i for i in in_transit if i not in looked_twice)
+                yield OutcomeBatch.all_of(list(changed), Status.CHANGED)
+                pending = in_transit if attempt is act else pending
+                pending = [item_id for item_id in pending if item_id not in changed]
+            elif attempt is act:
+                return
 
-    looks = each if grace_s is None else in_two_looks
-    batches = (batch for block in blocks for batch in looks(block))
+    batches = (batch for block in blocks for batch in act_on(block))
     yield from acknowledged(queue.progress, filter(len, batches))
 
 
@@ -142,17 +153,19 @@ def in_rounds(
     *,
     in_order: bool = False,
     is_first_look: bool = False,
+    looked_twice: Collection[bytes] = (),
     seen: "Seen | None" = None,
 ) -> Iterator[OutcomeBatch]:
     """Act on some IDs until each has an outcome."""
-    left = dict.fromkeys(ids)
-    for calls in rounds(queue, left, doing, in_order=in_order, seen=seen):
-        for batch in act(calls, is_first_look):
-            known = batch.without(Status.ELSEWHERE)
-            for item_id in known.ids:
-                left.pop(item_id, None)
-            if len(known):
-                yield known
+    pending = dict.fromkeys(ids)
+    for calls in rounds(queue, pending, doing, in_order=in_order, seen=seen):
+        known = (call._replace(looked_twice=looked_twice) for call in calls)
+        for batch in act(known, is_first_look):
+            batch = batch.without(Status.ELSEWHERE)
+            for item_id in batch.ids:
+                pending.pop(item_id, None)
+            if len(batch):
+                yield batch
 
 
 class Seen(NamedTuple):

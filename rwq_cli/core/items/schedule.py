@@ -127,7 +127,8 @@ def _put(
         )
         return put(_in_turn(parts[::-1], dry_run) if is_front else calls, is_first_look)
 
-    return Outcomes(run(queue, act, ids, doing, expected, in_order=is_front, grace_s=grace))
+    look = by_script(queue, "put", args, expected, dry_run=True) if is_front else None
+    return Outcomes(run(queue, act, ids, doing, expected, look=look, grace_s=grace))
 
 
 def _in_turn(calls: Sequence[Located], dry_run: bool) -> Iterator[Located]:

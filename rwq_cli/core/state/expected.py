@@ -64,6 +64,8 @@ class Located(NamedTuple):
     saved: Mapping[bytes, bytes] | None = None
     # The snapshots of what was saved, if they were read now.
     read: Sequence[Any] = ()
+    # Those of the IDs that are no longer to be left alone at a first look.
+    looked_twice: Collection[bytes] = frozenset()
 
     def args(self) -> dict[str, Any]:
         return {

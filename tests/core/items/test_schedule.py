@@ -64,6 +64,23 @@ class TestRelease:
         assert len(by_status(queue.release_many(ids, front=True))[Status.RELEASED]) == 900
         assert raw.lrange(b"jobs:queue", -900, -1)[::-1] == ids
 
+    @few_or_many
+    def test_those_in_transit_keep_their_place_among_the_others_at_the_front(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock, count: int
+    ) -> None:
+        ids = numbered(count)
+        foreign.leased(*ids[::2], holder=HOLDER)
+        foreign.abandoned(*ids[1::2])
+        # Its worker's lease comes in the grace period.
+        taken = ids[1]
+        clock.during_sleep = lambda: foreign.lease(taken)
+        expected = {Status.RELEASED: [i for i in ids if i != taken], Status.NOT_OWNER: [taken]}
+        released = by_status(queue.release_many(ids, front=True))
+        assert {status: sorted(found) for status, found in released.items()} == {
+            status: sorted(found) for status, found in expected.items()
+        }
+        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == expected[Status.RELEASED]
+
     def test_a_delay_and_the_front_are_refused_together(self, queue: WorkQueue) -> None:
         with pytest.raises(InvalidArgument):
             queue.release_many([b"a"], delay_s=1, front=True)

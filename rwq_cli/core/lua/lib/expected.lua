@@ -80,6 +80,15 @@ local function needs_second_look(facts, now_ms)
   return state == 'abandoned' or state == 'orphaned'
 end
 
+-- By ID, whether this is the first look at it; `flags` has '1' for each that is.
+local function first_looks(ids, flags)
+  local is_first = {}
+  for i = 1, #flags do
+    is_first[ids[i]] = string.sub(flags, i, i) == '1'
+  end
+  return is_first
+end
+
 -- Judge IDs by their facts and places, and unless it is a dry run, act: `status_of(id, found, now_ms)` gives the status
 -- of each, `write(groups, facts, now_ms)` gets the IDs by their status, in order. `type_of` is that of `read_facts`.
 -- `by_facts`: IDs that share their facts have the same status, unless it depends on how long they are leased.

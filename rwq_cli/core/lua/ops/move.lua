@@ -5,7 +5,7 @@
 -- commands: mv, undo
 -- budget: 375 items  two leases are set and a key is renamed for each
 -- arg keeps_leased:flag  leave items with a lease or guard alone
--- arg is_first_look:flag  skip abandoned and orphaned items
+-- arg is_first_look  for each ID '1' if it is to be skipped if it is abandoned or orphaned; '0' for none
 -- arg lines  the line number of each ID, joined by ';', if there is a bitmap of restored lines
 -- rest words  the IDs, each once, in the order in which they are to wait
 -- Returns the outcomes of `outcome_reply`: moved, missing, changed, not-owner, in-transit, conflict if the other
@@ -17,6 +17,7 @@ if refusal then
 end
 
 local ids, numbers, line_of = ids_in(words), {}, {}
+local is_first = first_looks(ids, is_first_look)
 for line in string.gmatch(lines, '%d+') do
   numbers[#numbers + 1] = line
   line_of[ids[#numbers]] = line
@@ -35,7 +36,7 @@ end
 return act(ids, function(id, found, now_ms)
   return marked[line_of[id]] and 'imported-before' or refusal_of(id, found, now_ms)
     or keeps_leased and effective_lease(found) and 'not-owner'
-    or is_first_look and needs_second_look(found, now_ms) and 'in-transit' or unsaved_status(id)
+    or is_first[id] and needs_second_look(found, now_ms) and 'in-transit' or unsaved_status(id)
     or some_exist and is_taken(id) and 'conflict' or 'moved'
 end, function(groups, facts)
   local moved, moved_lines, gone = groups.moved, {}, joined(groups.missing, groups.moved)

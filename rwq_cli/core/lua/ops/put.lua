@@ -10,13 +10,15 @@
 -- arg own_holder  the caller's own holder, whose leases may always be ended
 -- arg force:flag  leases of other sessions may be ended, too
 -- arg own_only:flag  only what that holder has is taken
--- arg is_first_look:flag  skip abandoned and orphaned items
+-- arg is_first_look  for each ID '1' if it is to be skipped if it is abandoned or orphaned; '0' for none
 -- arg counts_attempt:flag  count a return of each item, because an attempt of it failed
 -- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, delayed, buried, already-buried, not-owner,
 -- missing, changed, moving, in-transit, wrong-type, elsewhere.
 local done = (to == 'main' or to == 'front') and 'released' or to
 
+local ids = ids_in(words)
+local is_first = first_looks(ids, is_first_look)
 local function status_of(id, found, now_ms)
   local refusal, other = refusal_of(id, found, now_ms), other_session_of(found, own_holder)
   if other then
@@ -28,12 +30,12 @@ local function status_of(id, found, now_ms)
     or to == 'main' and found.main > 0 and 'already-waiting'
     or other and not force and 'not-owner'
     or not force and is_copy(found) and 'moving'
-    or is_first_look and needs_second_look(found, now_ms) and 'in-transit'
+    or is_first[id] and needs_second_look(found, now_ms) and 'in-transit'
     or is_taken_away(found) and 'elsewhere'
     or to == 'buried' and state_of(found, now_ms) == 'buried' and 'already-buried' or done
 end
 
-return act(ids_in(words), status_of, function(groups, facts, now_ms)
+return act(ids, status_of, function(groups, facts, now_ms)
   local moved, already_buried, scores = groups[done], groups['already-buried'], {}
   -- The leases first, because a server that is out of memory refuses them.
   settle(lease_keys(done == 'released' and moved or {}), 'released')
@@ -60,4 +62,4 @@ return act(ids_in(words), status_of, function(groups, facts, now_ms)
   delete_entries(moved, delayed, buried)
   for_all('ZADD', to == 'delayed' and delayed or buried, scores)
   push(done == 'released' and moved or {}, to == 'front')
-end, nil, is_by_facts)
+end, nil, is_by_facts and not (string.find(is_first_look, '0') and string.find(is_first_look, '1')))
