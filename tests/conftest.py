@@ -149,6 +149,10 @@ FEATURES: dict[str, tuple[Callable[[redis.Redis], bool], str]] = {
         "no PEXPIRETIME (Redis before 7.0), by which the test compares keys",
     ),
     "functions": (lambda client: _knows(client, "FUNCTION", "LIST"), "no functions (before 7.0)"),
+    "tracking": (
+        lambda client: _knows(client, "CLIENT", "TRACKINGINFO"),
+        "the server does not say which keys change",
+    ),
     "acl-check": (_checks_permissions, "scripts cannot ask for permissions (Redis before 7.0)"),
 }
 

@@ -33,7 +33,7 @@ def watched(
         return
     settings.check_endless("--watch")
     from rwq_cli.core.clock import Clock
-    from rwq_cli.core.inspect.activity import RateMeter
+    from rwq_cli.core.inspect.rates import RateMeter
     from rwq_cli.service.supervision import Rounds
     from rwq_cli.views.counts import Tick
 

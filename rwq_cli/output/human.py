@@ -18,12 +18,11 @@ def size(number: int | None) -> str:
     return f"{amount:.1f} {units[0]}"
 
 
-def rate(per_s: float | None, *, is_least: bool = False) -> str:
-    """Format a rate per second, with `≥` before one that may be higher."""
-    if per_s is None or (is_least and not per_s):
-        return "-"
-    text = f"{per_s:.1f}" if 0 < per_s < 9.95 else f"{round(per_s):,}"
-    return f"≥{text}" if is_least else text
+def rate(per_s: float | None) -> str:
+    """Format a rate per second; `?` for one that nobody can know."""
+    if per_s is None:
+        return "?"
+    return f"{per_s:.1f}" if 0 < per_s < 9.95 else f"{round(per_s):,}"
 
 
 def duration(seconds: float | None) -> str:

@@ -14,7 +14,7 @@ from rwq_cli.output.records import Output
 from rwq_cli.output.sections import Line, Section
 
 if TYPE_CHECKING:
-    from rwq_cli.core.inspect.activity import Rates
+    from rwq_cli.core.inspect.rates import Rates
 
 NOT_COUNTED = "not counted"
 
@@ -103,9 +103,8 @@ def _rate(name: str, title: str, rank: int, help: str) -> "Field[Rates]":
         return None if known is None else round(known, 3)
 
     def cell(rates: "Rates") -> str:
-        if name == "empty_in_seconds":
-            return human.duration(number(rates))
-        return human.rate(number(rates), is_least=rates.is_least)
+        is_time = name == "empty_in_seconds"
+        return (human.duration if is_time else human.rate)(number(rates))
 
     help = f"{help} (`stats`, `queues`)"
     return Field(name, value, help, title, cell, right=True, rank=rank, may_be_unknown=True)
@@ -113,12 +112,9 @@ def _rate(name: str, title: str, rank: int, help: str) -> "Field[Rates]":
 
 # They are what a queue is watched for, so they are left out last.
 RATE_FIELDS = (
-    _rate("in_per_second", "IN/S", 20, "how many were added or returned"),
-    _rate("left_per_second", "LEFT/S", 20, "how many were completed, removed or returned"),
+    _rate("added_per_second", "IN/S", 20, "how many were added; null if unknown"),
+    _rate("done_per_second", "DONE/S", 20, "how many were completed, removed or moved away"),
     _rate("empty_in_seconds", "EMPTY IN", 3, "until nothing waits, at the current rates"),
-)
-_ARE_LEAST: "Field[Rates]" = field(
-    "rates_are_least", "is_least", "whether the rates may be higher (`stats`, `queues`)"
 )
 
 
@@ -132,20 +128,20 @@ class Tick(NamedTuple):
         return Field("at_ms", lambda _: self.at_ms, "the time of the tick", title="AT")
 
     def rate_fields(self) -> list[Field[Counts]]:
-        """Return the fields of a queue's rates; the last one is not a column."""
-        return [each.within(self.rates_of) for each in (*RATE_FIELDS, _ARE_LEAST)]
+        """Return the fields of a queue's rates."""
+        return [rate.within(self.rates_of) for rate in RATE_FIELDS]
 
     def rates_of(self, counts: Counts) -> "Rates":
         # Only --watch needs it.
-        from rwq_cli.core.inspect.activity import Rates
+        from rwq_cli.core.inspect.rates import Rates
 
         return self.rates.get(counts.queue) or Rates()
 
     def section(self, counts: Counts) -> Section:
-        came, left, empty_in, _ = (column.cell(counts) for column in self.rate_fields())
+        added, done, empty_in = (column.cell(counts) for column in self.rate_fields())
         is_draining = self.rates_of(counts).empty_in_s is not None
         end = f", empty in {empty_in}" if is_draining else ""
-        return Section("", [("rates", f"in {came}/s, left {left}/s{end}", None)])
+        return Section("", [("rates", f"in {added}/s, done {done}/s{end}", None)])
 
 
 LENGTHS = ("queue", "waiting", "processing", "delayed", "buried")
@@ -183,13 +179,12 @@ def write_counts(
     empty: str = "",
 ) -> None:
     at, rates = ([tick.time], tick.rate_fields()) if tick else ([], [])
-    more = rates[:-1]
     out.table(
         counts,
         COUNT_FIELDS.plus(*at, *rates),
-        (*columns, *more),
-        plain_columns=(*plain, *at, *more),
-        wide=wide and (*wide, *at, *more),
+        (*columns, *rates),
+        plain_columns=(*plain, *at, *rates),
+        wide=wide and (*wide, *at, *rates),
         empty=empty,
         csv_also=at,
     )

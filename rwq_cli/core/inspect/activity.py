@@ -1,157 +1,23 @@
-"""How fast queues fill and drain, from samples of their lengths, at a bounded cost to the server.
+"""What a live view of many queues shows, at a bounded cost to the server."""
 
-The server counts neither what is added nor what is completed. But a push changes only the left end
-of main, so the place of the ID that was the newest in the last sample is the number of pushes
-since. The rest follows from the lengths.
-"""
-
-from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from itertools import chain, islice, pairwise
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.counting import Taken, count_taken, length_commands
+from rwq_cli.core.inspect.counting import Taken, count_taken
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.inspect.queues import NEXT_ENTRIES, next_ages
+from rwq_cli.core.inspect.queues import next_ages
+from rwq_cli.core.inspect.rates import QUEUES_PER_CALL, RateMeter, Rates, Sample
 from rwq_cli.core.inspect.server_status import ServerStatus, server_status
-from rwq_cli.core.server.commands import Command
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
-# How far from the left end of main the last sample's newest IDs are looked for, in entries: 0.1 ms
-# of the server's time for each that is not there.
-PUSHES_MAX = 10_000
-# How many of them, because the newest may have been removed.
-_NEWEST = 2
-# For each queue, one transaction has up to nine commands.
-QUEUES_PER_CALL = 50
-# Samples that a rate is measured over, and those that are kept.
-_RATE_SAMPLES = 6
-_HISTORY_SAMPLES = 60
-
-
-class Sample(NamedTuple):
-    # On the client's monotonic clock.
-    at_s: float
-    waiting: int
-    processing: int
-    delayed: int
-    buried: int
-    # The IDs that were pushed last, the last one first; and those that are leased next, the first
-    # one last.
-    newest: Sequence[bytes]
-    next: Sequence[bytes]
-    # How many IDs were pushed onto main since the last sample, None if there is none; and whether
-    # there may have been more, because the newest IDs were not found.
-    pushed: int | None
-    is_least: bool
-
-    @property
-    def total(self) -> int:
-        return self.waiting + self.processing + self.delayed + self.buried
-
-
-class Rates(NamedTuple):
-    """How fast a queue fills and drains; None for what is unknown."""
-
-    # IDs that were added or returned, and IDs that left the queue or were returned.
-    in_per_s: float | None = None
-    left_per_s: float | None = None
-    # Whether both may be higher.
-    is_least: bool = False
-    # Until nothing waits any more, at these rates; also None if the queue does not shrink.
-    empty_in_s: float | None = None
-
-
-class RateMeter:
-    """Samples queues again and again, and measures their rates over the last few samples."""
-
-    def __init__(self) -> None:
-        self.samples = defaultdict[bytes, deque[Sample]](partial(deque, maxlen=_HISTORY_SAMPLES))
-
-    def read(self, queues: Iterable[Queue]) -> dict[bytes, Rates]:
-        """The rates by the names of the queues; none of one that has a key of the wrong type."""
-        self.sample(list(queues))
-        return {name: self.rates(name) for name in self.samples}
-
-    def sample(self, queues: Sequence[Queue]) -> dict[bytes, Sample | ServerError]:
-        """Sample queues on one connection, each at one instant (those of a cluster by commands in
-        sequence). One that could not be sampled has the reason."""
-        found: dict[bytes, Sample | ServerError] = {}
-        for at in range(0, len(queues), QUEUES_PER_CALL):
-            group = queues[at : at + QUEUES_PER_CALL]
-            last = [next(reversed(self.samples.get(queue.name, ())), None) for queue in group]
-            commands = list(map(_commands, group, last))
-            connection = group[0].connection.root
-            atomic, flat = not connection.is_cluster, chain.from_iterable(commands)
-            replies = iter(connection.call_all(flat, atomic=atomic, return_errors=True))
-            at_s = group[0].clock.monotonic()
-            for queue, before, each in zip(group, last, commands, strict=True):
-                sample = _sample(list(islice(replies, len(each))), before, at_s)
-                found[queue.name] = sample
-                if isinstance(sample, Sample):
-                    self.samples[queue.name].append(sample)
-        return found
-
-    def rates(self, name: bytes) -> Rates:
-        recent = list(self.samples[name])[-_RATE_SAMPLES:]
-        if len(recent) < 2:
-            return Rates()
-        first, last = recent[0], recent[-1]
-        # A clock that stands still gives no rate.
-        passed_s = max(last.at_s - first.at_s, 1e-3)
-        entered = left = 0
-        for before, after in pairwise(recent):
-            # What is promoted or kicked is pushed, too, but comes from the queue itself.
-            delayed, buried = after.delayed - before.delayed, after.buried - before.buried
-            came = max(0, (after.pushed or 0) + delayed + min(0, buried))
-            entered += came
-            left += max(0, came - (after.total - before.total))
-        drained_per_s = (first.waiting - last.waiting) / passed_s
-        is_least = any(sample.is_least for sample in recent[1:])
-        # Nothing was seen, and nothing is known.
-        is_unknown = is_least and not (entered or left)
-        return Rates(
-            None if is_unknown else entered / passed_s,
-            None if is_unknown else left / passed_s,
-            is_least,
-            last.waiting / drained_per_s if drained_per_s > 0 and last.waiting else None,
-        )
-
-
-def _commands(queue: Queue, last: Sample | None) -> list[Command]:
-    main = queue.keys.main
-    return [
-        *length_commands(queue)[:4],
-        ("LRANGE", main, -NEXT_ENTRIES, -1),
-        ("LRANGE", main, 0, _NEWEST - 1),
-        *(("LPOS", main, each, "MAXLEN", PUSHES_MAX) for each in (last.newest if last else ())),
-    ]
-
-
-def _sample(replies: Sequence[Any], last: Sample | None, at_s: float) -> Sample | ServerError:
-    if refused := [reply for reply in replies if isinstance(reply, ServerError)]:
-        return refused[0]
-    waiting, processing, delayed, buried, following, newest, *places = replies
-    # If a newer ID is gone, what is before the next one was pushed since, too.
-    pushed: int | None = next((place for place in places if place is not None), None)
-    is_least = False
-    if pushed is None and last is not None:
-        is_least = True
-        # As many as main has grown, and as have gone on to processing.
-        pushed = max(0, waiting - last.waiting + max(0, processing - last.processing))
-        if last.waiting <= PUSHES_MAX and following[-1:] != last.next[-1:]:
-            # Everything that waited has been leased, so what waits now came later.
-            pushed = max(pushed, min(waiting, PUSHES_MAX))
-    return Sample(at_s, waiting, processing, delayed, buried, newest, following, pushed, is_least)
-
-
+# Rates are measured over at least this long, seconds: a few items a minute are no flicker.
+_RATE_SPAN_S = 10.0
 # A server that takes longer for one call is asked less often.
 SLOW_S = 0.1
 # After a slow call, the interval is this many times as long as the call, up to this many seconds.
@@ -204,7 +70,7 @@ class QueueWatch:
         self._connection = connection
         self._clock = clock or Clock()
         self._queues: dict[bytes, Queue] = {}
-        self._meter = RateMeter()
+        self._meter = RateMeter(_RATE_SPAN_S)
         # The last counts, the oldest first; None for those that were refused.
         self._taken: dict[bytes, Taken | None] = {}
         self.watch(names)
