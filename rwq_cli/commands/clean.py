@@ -187,15 +187,16 @@ def _clean_until_stopped(
     deep: bool,
 ) -> ExitStatus:
     from rwq_cli.core.clock import Clock
+    from rwq_cli.core.inspect.rates import ItemTotals
     from rwq_cli.output.exposition import Metric
     from rwq_cli.service.supervision import Beats, Rounds, Supervision, jittered
-    from rwq_cli.views.monitoring import queue_scraper
+    from rwq_cli.views.monitoring import item_metrics, queue_scraper
 
     settings, environment = cleaning.settings, cleaning.settings.environment
     # A round that did something says so.
     environment.interrupted = ""
     parts, connection = Parts(settings), opened.connection
-    read_counts = queue_scraper(connection)
+    read_counts, totals = queue_scraper(connection), ItemTotals(connection)
     queues: list[WorkQueue] = []
     # The number of complete rounds by depth, and of repairs by queue and action.
     done: Counter[str] = Counter()
@@ -212,6 +213,7 @@ def _clean_until_stopped(
             *read_counts(queues),
             Metric("clean_rounds_total", "Complete rounds of this process.", rounds, "counter"),
             Metric("cleaned_items_total", "Repairs by this process.", repairs, "counter"),
+            *item_metrics(totals),
         ]
 
     def when() -> str:
@@ -251,6 +253,7 @@ def _clean_until_stopped(
         )
         if supervision.url is not None:
             environment.note(f"rwq: listening on {supervision.url}")
+            supervision.start(partial(totals.count, lambda: [queue.name for queue in queues]))
         for number in rounds:
             goes_deep = deep or beats.monotonic() >= deep_at_s
             try:

@@ -175,11 +175,14 @@ def work(
     if notes.tick_s is not None:
         # As often as the live line, which shows the count, is drawn.
         chores.append((notes.tick_s, partial(count, queues, notes)))
+    from rwq_cli.core.inspect.rates import ItemTotals
+
+    totals = ItemTotals(queues[0].connection.root)
     supervision = Supervision(
         notifies=notify,
         address=listen,
         variables=settings.environment.variables,
-        metrics=lambda: scraped(queues, notes.progress),
+        metrics=lambda: scraped(queues, notes.progress, totals),
     )
     worker = Worker(
         partial(
@@ -206,7 +209,7 @@ def work(
         # Neither the job log nor a summary shows them.
         yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
     )
-    run_worker(settings, queues, worker, supervision, log)
+    run_worker(settings, queues, worker, supervision, log, totals)
     is_incomplete = log is not None and log.is_incomplete
     # Partial even if all items were given up.
     return ExitStatus.PARTIAL if worker.has_failed or is_incomplete else ExitStatus.OK

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from rwq_cli.cli.connect import summary_end
 from rwq_cli.cli.settings import Settings
@@ -34,6 +34,9 @@ from rwq_cli.work.notes import JobLog, Notes, Progress
 from rwq_cli.work.programs import BadArguments
 from rwq_cli.work.running import Outputs
 from rwq_cli.work.worker import Worker
+
+if TYPE_CHECKING:
+    from rwq_cli.core.inspect.rates import ItemTotals
 
 # These formats write events or a summary to stdout, so commands must not.
 _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
@@ -102,11 +105,12 @@ def _write(stream: BinaryIO, data: bytes) -> None:
         stream.flush()
 
 
-def scraped(queues: Sequence[WorkQueue], progress: Progress) -> list[Metric]:
+def scraped(queues: Sequence[WorkQueue], progress: Progress, totals: "ItemTotals") -> list[Metric]:
     # Its imports take as long as a short command.
-    from rwq_cli.views.monitoring import queue_scraper
+    from rwq_cli.views.monitoring import item_metrics, queue_scraper
 
-    return [*queue_scraper(queues[0].connection)(queues), *work_metrics(progress)]
+    counts = queue_scraper(queues[0].connection)(queues)
+    return [*counts, *work_metrics(progress), *item_metrics(totals)]
 
 
 def run_worker(
@@ -115,6 +119,7 @@ def run_worker(
     worker: Worker,
     supervision: Supervision,
     log: JobLog | None,
+    totals: "ItemTotals",
 ) -> None:
     names = ", ".join(escaped(queue.name) for queue in queues)
     out = Outcomes(
@@ -132,6 +137,7 @@ def run_worker(
             with supervision:
                 if supervision.url is not None:
                     environment.note(f"rwq: listening on {supervision.url}")
+                    supervision.start(partial(totals.count, lambda: [q.name for q in queues]))
                 for events in worker.events():
                     if log is not None:
                         log.write(joblog_lines(events))

@@ -71,9 +71,9 @@ class Supervision:
 
             http = HttpServer(self._address, self.health, lambda: exposition(self._metrics()))
             self._http, self.url = http, http.url
-            self._start(lambda: http.serve_forever(_POLL_S))
+            self.start(lambda _: http.serve_forever(_POLL_S))
         if self._watchdog_s:
-            self._start(self._notify_watchdog)
+            self.start(self._notify_watchdog)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -85,12 +85,13 @@ class Supervision:
         if self._failure is not None:
             raise self._failure
 
-    def _start(self, work: Callable[[], None]) -> None:
-        """Do `work` in a thread; an unexpected error there ends the process."""
+    def start(self, work: Callable[[Event], None]) -> None:
+        """Do `work`, which is told when it is over, in a thread; an unexpected error there ends the
+        process."""
 
         def guarded() -> None:
             try:
-                work()
+                work(self._ended)
             except BaseException as error:
                 self._failure = error
                 # The main thread may wait for something; `__exit__` raises the error.
@@ -152,9 +153,9 @@ class Supervision:
             sender.settimeout(NOTIFY_TIMEOUT_S)
             sender.sendto(message.encode("utf-8", "backslashreplace"), os.fsencode(address))
 
-    def _notify_watchdog(self) -> None:
+    def _notify_watchdog(self, ended: Event) -> None:
         # systemd recommends half of the time.
-        while not self._ended.wait(self._watchdog_s / 2):
+        while not ended.wait(self._watchdog_s / 2):
             if not self.late_s:
                 self._notify("WATCHDOG=1")
 

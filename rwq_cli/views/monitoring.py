@@ -14,6 +14,7 @@ from rwq_cli.output.field import ID, Field, Fields, field
 from rwq_cli.views.counts import ITEMS, OTHERS
 
 if TYPE_CHECKING:
+    from rwq_cli.core.inspect.rates import ItemTotals
     from rwq_cli.core.server.connection import Connection
 
 # Prometheus waits for 10 s by default.
@@ -142,6 +143,21 @@ def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metr
 
 def _by_queue(name: str, help: str, values: Sequence[tuple[bytes, int | None]]) -> Metric:
     return Metric(name, help, [({"queue": queue}, value) for queue, value in values])
+
+
+def item_metrics(totals: "ItemTotals") -> list[Metric]:
+    """The items added and done since a service began, of the queues that it can follow."""
+    helps = "Items added", "Items completed, removed or moved away"
+    counts = [({"queue": queue}, count) for queue, count in totals.by_queue.copy().items()]
+    return [
+        Metric(
+            f"items_{name}_total",
+            f"{help}, by whomever, as this process saw.",
+            [(labels, count[index]) for labels, count in counts],
+            "counter",
+        )
+        for index, (name, help) in enumerate(zip(("added", "done"), helps, strict=True))
+    ]
 
 
 def queue_scraper(connection: "Connection") -> Callable[[Sequence[Queue]], list[Metric]]:

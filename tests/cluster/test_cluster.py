@@ -278,8 +278,8 @@ def test_queues_on_all_primaries_are_rows(connection: Connection) -> None:
     assert overview.left_out == []
     WorkQueue(connection, "{b}").add(b"y")
     rates = {row.queue: row.rates for row in watch.tick().rows}
-    assert rates[b"{b}"].in_per_s
-    assert rates[b"{a}"].in_per_s == 0
+    assert rates[b"{b}"].added_per_s
+    assert rates[b"{a}"].added_per_s == 0
     assert overview.status is not None
     assert overview.status.used_bytes is None
 

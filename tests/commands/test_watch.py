@@ -32,7 +32,7 @@ def test_each_tick_has_its_records_and_a_line_each_in_a_pipe(
     assert seen == [{name: record.get(name) for name in names} for record in once * 3]
     # Items have no rates.
     has_rates = command not in ("ls", "leases")
-    assert all(("in_per_second" in record) == has_rates for record in result.jsonl)
+    assert all(("added_per_second" in record) == has_rates for record in result.jsonl)
     pauses(lambda: None)
     result = rwq(*command.split(), "--watch", "20s")
     columns = [line.split("\t") for line in result.text.splitlines()]
@@ -63,7 +63,7 @@ class TestOnATerminal:
         assert sum("every 30ms" in line for line in lines) == 1
         assert "every 30ms" in lines[-1]
         # No longer than the terminal.
-        said = {"ls": "more below", "stats": "left 0/s"}[command]
+        said = {"ls": "more below", "stats": "done 0/s"}[command]
         assert said in "\n".join(lines)
 
     def test_what_is_shown_is_old_once_the_server_does_not_answer(

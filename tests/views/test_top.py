@@ -23,8 +23,8 @@ def test_bars_are_relative_to_the_highest_of_those_shown(values: list[int], bars
 
 
 def row(name: bytes, waiting: int, age_s: int | None = None) -> QueueRow:
-    sample = Sample(0.0, waiting, 3, 0, 0, None, None, None, False)
-    return QueueRow(name, sample, 2, 1, False, age_s, Rates(in_per_s=waiting / 10))
+    sample = Sample(0.0, waiting, 3, 0, 0)
+    return QueueRow(name, sample, 2, 1, False, age_s, Rates(added_per_s=waiting / 10))
 
 
 ROWS = [row(b"b", 2), row(b"a", 1, 7), row(b"c", 3, 5)]
@@ -38,7 +38,7 @@ COLUMNS = {column.name: column for column in QUEUE_COLUMNS}
         ("queue", True, b"cba"),
         ("waiting", False, b"cba"),
         ("waiting", True, b"abc"),
-        ("in_per_second", False, b"cba"),
+        ("added_per_second", False, b"cba"),
         ("next_age_seconds", False, b"acb"),
         ("next_age_seconds", True, b"cab"),
     ],

@@ -29,11 +29,12 @@ class Follower:
     """Follows the keys of queues that have one of these `infixes`, such as `:item:`.
 
     A connection that the server has ended is replaced at the next look, and `on_wait` of the
-    queue's connection is told for how long nothing was seen.
+    queue's connection is told for how long nothing was seen. Where no keys can be followed, it is
+    told why, after what this means: `without`.
     """
 
-    def __init__(self, infixes: Iterable[bytes] = (b":item:",)) -> None:
-        self._infixes = tuple(infixes)
+    def __init__(self, infixes: Iterable[bytes], without: str) -> None:
+        self._infixes, self._without = tuple(infixes), without
         self._trackers: dict[str, Tracker] = {}
         self._refused: set[str] = set()
         # By queue, before when all its changes were seen.
@@ -44,7 +45,8 @@ class Follower:
         for queue in queues:
             # The node that has its slot now; behind Sentinel, the primary.
             queue.connection.client()
-            groups.setdefault(queue.connection.name, []).append(queue)
+            place = queue.connection.name if queue.is_in_one_slot else ""
+            groups.setdefault(place, []).append(queue)
         for name in self._trackers.keys() - groups.keys():
             self._trackers.pop(name).close()
         return list(groups.values())
@@ -54,7 +56,7 @@ class Follower:
         connection = queues[0].connection
         # Behind Sentinel, its name is known once it is connected.
         name = connection.name
-        if name in self._refused or not all(queue.is_in_one_slot for queue in queues):
+        if name in self._refused or not queues[0].is_in_one_slot:
             return Followed(queues, None, is_fresh=True)
         wanted = prefixes_of(queue.name + infix for queue in queues for infix in self._infixes)
         tracker, is_fresh = self._trackers.pop(name, None), False
@@ -67,7 +69,7 @@ class Follower:
                 self._note_blind(queues)
         except TrackingRefused as error:
             self._refused.add(name)
-            connection.note_once(f"rates are unknown, changes are looked for: {error.message}")
+            connection.note_once(f"{self._without}: {error.message}")
             return Followed(queues, None, is_fresh=True)
         self._trackers[connection.name] = tracker
         self._seen_s.update((queue.name, tracker.certain_s) for queue in queues)

@@ -76,7 +76,7 @@ class RateMeter:
     def __init__(self, span_s: float = 0.0) -> None:
         self.samples = defaultdict[bytes, deque[Sample]](partial(deque, maxlen=HISTORY_SAMPLES))
         self._span_s = span_s
-        self._follower = Follower()
+        self._follower = Follower([_INFIX], "rates are unknown")
         # By queue, by how much the items that were counted as added exceed those that were.
         self._excess = defaultdict[bytes, int](int)
 
@@ -96,7 +96,7 @@ class RateMeter:
         for name, sample in samples.items():
             if isinstance(sample, Sample):
                 self.samples[name].append(sample)
-        return samples
+        return {queue.name: samples[queue.name] for queue in queues}
 
     def _sample_server(self, followed: Followed) -> dict[bytes, Sample | ServerError]:
         queues, tracker, is_fresh = followed

@@ -189,7 +189,7 @@ def test_a_user_who_may_not_follow_gets_no_rates_and_the_reason(
     assert [looker.look(), looker.look()] == [(None, None), (None, None)]
     assert looker.rates == Rates()
     (note,) = looker.notes
-    assert note.startswith("rwq: rates are unknown, changes are looked for: ")
+    assert note.startswith("rwq: rates are unknown: ")
     assert "subscribe" in note
 
 
