@@ -12,15 +12,19 @@ if TYPE_CHECKING:
     from rwq_cli.core.public import *  # noqa: F403
 
 
-# Of what is asked for here, that which is no class. Python asks here for each module, too.
-_NO_CLASSES = ("connect", "queue_names", "__all__")
+# Of what is asked for here, that which is in lower case. Python asks here for each module, too.
+_LOWER_CASE = ("connect", "queue_names", "__all__")
 
 
 def __getattr__(name: str) -> Any:
     # Loading redis takes most of a command's start-up; errors and `--version` do not need it.
-    if name.islower() and name not in _NO_CLASSES:
+    if name.islower() and name not in _LOWER_CASE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     public = import_module("rwq_cli.core.public")
     if name == "__all__":
-        return [each for each in vars(public) if not each.startswith("_")]
+        return [public_name for public_name in vars(public) if not public_name.startswith("_")]
     return getattr(public, name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__getattr__("__all__")]

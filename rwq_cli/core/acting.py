@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S
-from rwq_cli.core.handle import Lazy, Queue, each_id, to_bytes
+from rwq_cli.core.batches import Flush
+from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, checked_s
+from rwq_cli.core.handle import Lazy, Queue, checked_ids, to_bytes
 from rwq_cli.core.model import Item, Outcome, Outcomes, State, Status
 
 if TYPE_CHECKING:
@@ -19,14 +20,16 @@ class ActingQueue(Queue):
     """The methods of `WorkQueue` that act on items whose IDs are known.
 
     Each returns what became of the items that it was given. Its counterpart whose name ends in
-    `_many` takes a stream of IDs, and does its work while the outcomes are read.
-    `ServerError.acknowledged` is the number of IDs that were processed before an error. Any ID may
-    be `MISSING` or `WRONG_TYPE`.
+    `_many` takes a stream of IDs, and does its work while the outcomes are read: 200,000 IDs are
+    read before the first is acted on, or up to a `FLUSH` among them, which a live source gives when
+    it has no more for now. `ServerError.acknowledged` is the number of IDs that were processed
+    before an error. Any ID may be `MISSING` or `WRONG_TYPE`.
 
     Arguments that several have: `owner` acts only on items whose lease this holder still has, None
     on any. `force` ends leases of other sessions, too; without it, an item that looks abandoned or
     orphaned must do so for `grace_s` seconds: it may be between two commands of its worker or
-    producer.
+    producer. A time that is negative, no number or longer than a hundred years is an
+    `InvalidArgument`.
     """
 
     def complete(
@@ -45,7 +48,7 @@ class ActingQueue(Queue):
 
     def complete_many(
         self,
-        ids: Iterable[bytes | str],
+        ids: Iterable[bytes | str | Flush],
         *,
         owner: bytes | None = None,
         result: bytes | None = None,
@@ -53,7 +56,7 @@ class ActingQueue(Queue):
     ) -> Outcomes:
         """Complete a stream of items; see `complete`."""
         options = None if result is None else complete.ResultOptions(result, ttl_s=result_ttl_s)
-        return complete.complete(self, each_id(ids), owner=owner, result_options=options)
+        return complete.complete(self, checked_ids(ids), owner=owner, result_options=options)
 
     def touch(
         self, *ids: bytes | str, for_s: float = LEASE_S, owner: bytes | None = None
@@ -65,10 +68,14 @@ class ActingQueue(Queue):
         return list(self.touch_many(ids, for_s=for_s, owner=owner))
 
     def touch_many(
-        self, ids: Iterable[bytes | str], *, for_s: float = LEASE_S, owner: bytes | None = None
+        self,
+        ids: Iterable[bytes | str | Flush],
+        *,
+        for_s: float = LEASE_S,
+        owner: bytes | None = None,
     ) -> Outcomes:
         """Extend the leases of a stream of items; see `touch`."""
-        return schedule.touch(self, each_id(ids), lease_s=for_s, owner=owner)
+        return schedule.touch(self, checked_ids(ids), lease_s=for_s, owner=owner)
 
     def release(
         self,
@@ -84,12 +91,13 @@ class ActingQueue(Queue):
         IDs are read first. For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`,
         `CHANGED`, or without `force` `MOVING` (see `kick`).
         """
-        each = self.release_many(ids, force=force, front=front, delay_s=delay_s, grace_s=grace_s)
-        return list(each)
+        return list(
+            self.release_many(ids, force=force, front=front, delay_s=delay_s, grace_s=grace_s)
+        )
 
     def release_many(
         self,
-        ids: Iterable[bytes | str],
+        ids: Iterable[bytes | str | Flush],
         *,
         force: bool = False,
         front: bool = False,
@@ -97,8 +105,9 @@ class ActingQueue(Queue):
         grace_s: float = GRACE_S,
     ) -> Outcomes:
         """Return a stream of items to the queue; see `release`."""
+        grace_s = checked_s("a grace period", grace_s)
         return schedule.release(
-            self, each_id(ids), force=force, front=front, delay_s=delay_s, grace_s=grace_s
+            self, checked_ids(ids), force=force, front=front, delay_s=delay_s, grace_s=grace_s
         )
 
     def bury(
@@ -118,14 +127,15 @@ class ActingQueue(Queue):
 
     def bury_many(
         self,
-        ids: Iterable[bytes | str],
+        ids: Iterable[bytes | str | Flush],
         *,
         reason: bytes | None = None,
         force: bool = False,
         grace_s: float = GRACE_S,
     ) -> Outcomes:
         """Bury a stream of items; see `bury`."""
-        return schedule.bury(self, each_id(ids), reason=reason, force=force, grace_s=grace_s)
+        grace_s = checked_s("a grace period", grace_s)
+        return schedule.bury(self, checked_ids(ids), reason=reason, force=force, grace_s=grace_s)
 
     def kick(self, *ids: bytes | str) -> list[Outcome]:
         """Push buried items onto the end of the main list, and reset their counts of returns.
@@ -135,17 +145,17 @@ class ActingQueue(Queue):
         """
         return list(self.kick_many(ids))
 
-    def kick_many(self, ids: Iterable[bytes | str]) -> Outcomes:
+    def kick_many(self, ids: Iterable[bytes | str | Flush]) -> Outcomes:
         """Return a stream of buried items to the queue; see `kick`."""
-        return schedule.kick(self, each_id(ids))
+        return schedule.kick(self, checked_ids(ids))
 
     def remove(self, *ids: bytes | str) -> list[Outcome]:
         """Remove items with every trace of them, whoever has leased them: `REMOVED`."""
         return list(self.remove_many(ids))
 
-    def remove_many(self, ids: Iterable[bytes | str]) -> Outcomes:
+    def remove_many(self, ids: Iterable[bytes | str | Flush]) -> Outcomes:
         """Remove a stream of items; see `remove`."""
-        return complete.remove(self, each_id(ids), None)
+        return complete.remove(self, checked_ids(ids), None)
 
     def move(
         self,
@@ -164,14 +174,15 @@ class ActingQueue(Queue):
 
     def move_many(
         self,
-        ids: Iterable[bytes | str],
+        ids: Iterable[bytes | str | Flush],
         to: bytes | str | Queue,
         *,
         force: bool = False,
         grace_s: float = GRACE_S,
     ) -> Outcomes:
         """Move a stream of items to another queue; see `move`."""
-        return move.move(self, each_id(ids), to, None, force=force, grace_s=grace_s)
+        grace_s = checked_s("a grace period", grace_s)
+        return move.move(self, checked_ids(ids), to, None, force=force, grace_s=grace_s)
 
     def edit_many(self, edits: Iterable[tuple[bytes | str, bytes, bytes]]) -> Outcomes:
         """Replace the data of items that is still what was read; place, lease and state stay.
@@ -192,6 +203,7 @@ class ActingQueue(Queue):
         twice, `grace_s` seconds apart: they may be between two commands of their producer. Returns
         how many items were removed.
         """
+        grace_s = checked_s("a grace period", grace_s)
         batches = purge.purge(self, None, grace_s=grace_s).batches
         return sum(batch.count(Status.REMOVED) for batch in batches)
 
@@ -244,7 +256,7 @@ class LeasedItem(Item):
         return self._ended(schedule.bury(self._queue, ids, reason=why, own_only=True, grace_s=0.0))
 
     def _ended(self, outcomes: Outcomes) -> Outcome:
-        outcome = next(outcomes)
+        (outcome,) = outcomes
         ends = (Status.COMPLETED, Status.RELEASED, Status.DELAYED, Status.BURIED)
         self.is_ended = self.is_ended or outcome.status in ends
         return outcome

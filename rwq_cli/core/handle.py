@@ -39,11 +39,13 @@ class Queue:
         holder: bytes | str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.name = to_bytes(name)
+        self.name = to_bytes(name, "the name of a queue")
         self.keys = QueueKeys(self.name)
         self.connection = connection.root.for_queue(self.name)
         self.call, self.call_all = self.connection.call, self.connection.call_all
-        self.holder = to_bytes(holder) if holder is not None else OWN_LEASE + uuid4().hex.encode()
+        self.holder = (
+            to_bytes(holder, "a holder") if holder is not None else OWN_LEASE + uuid4().hex.encode()
+        )
         self.clock = clock or Clock()
 
     @property
@@ -180,22 +182,25 @@ class Lazy:
         return getattr(import_module(f"rwq_cli.core.{self._name}"), name)
 
 
-def to_bytes(text: bytes | str) -> bytes:
-    return text.encode() if isinstance(text, str) else text
+def to_bytes(text: bytes | str, what: str = "this") -> bytes:
+    """Encode text as UTF-8; a `TypeError` says that `what` is something else than bytes or str."""
+    if isinstance(text, bytes):
+        return text
+    if isinstance(text, str):
+        return text.encode()
+    raise TypeError(f"{what} is bytes or str, not {type(text).__name__}")
 
 
-def each_id(ids: Iterable[bytes | str]) -> Iterable[bytes]:
-    """The IDs of a stream as bytes. One ID, or something that is none, is a TypeError."""
+def checked_ids(ids: Iterable[bytes | str | Flush]) -> Iterable[bytes | Flush]:
+    """Encode the IDs of a stream. One ID, or something that is none, is a TypeError."""
     if isinstance(ids, (bytes, bytearray, str)):
         raise TypeError("give several IDs, such as a list, not one")
-    # What is there is checked before anything is done.
+    # A list is checked before anything is done.
     return list(map(_id, ids)) if isinstance(ids, (list, tuple)) else map(_id, ids)
 
 
-def _id(item_id: object) -> bytes:
-    if not isinstance(item_id, (bytes, str)):
-        raise TypeError(f"an ID is bytes or str, not {type(item_id).__name__}")
-    return to_bytes(item_id)
+def _id(item_id: bytes | str | Flush) -> bytes | Flush:
+    return item_id if isinstance(item_id, Flush) else to_bytes(item_id, "an ID")
 
 
 def distinct_queues(queues: Iterable[Queue]) -> list[Queue]:

@@ -4,7 +4,12 @@
 # Several lines for one module, rather than one for each name.
 # ruff: noqa: F401, I001
 from rwq_cli.core.acting import LeasedItem
-from rwq_cli.core.errors import InvalidArgument, LeaseLost, RwqError, ServerError
+from rwq_cli.core.batches import FLUSH, Flush
+from rwq_cli.core.errors import AuthenticationFailed, Busy, ConnectionLost, InvalidArgument
+from rwq_cli.core.errors import LeaseLost, Loading, LocalServerError, OutOfMemory
+from rwq_cli.core.errors import PermissionDenied, ReadOnly, RwqError, ScriptError
+from rwq_cli.core.errors import SentinelAuthenticationFailed, ServerError, Unavailable
+from rwq_cli.core.errors import Unreachable, WrongNode, WrongType
 from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.inspect.selection import Selection, Source

@@ -3,16 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 from rwq_cli.core.acting import ActingQueue, LeasedItem
-from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S
+from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, checked_s
 from rwq_cli.core.errors import LeaseLost, RwqError
 from rwq_cli.core.handle import Lazy
 from rwq_cli.core.model import Counts, Item, Outcomes, State, Status
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Unpack
 
     from rwq_cli.core.inspect import counting, listing, lookup
     from rwq_cli.core.inspect.selection import Selection, Source
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code
     from rwq_cli.core.work import control, loop, session
-    from rwq_cli.core.work.control import StopToken, WorkEvent, WorkSummary
-    from rwq_cli.core.work.job import Handler, RetryPolicy
+    from rwq_cli.core.work.control import StopToken, WorkEvent, WorkOptions, WorkSummary
+    from rwq_cli.core.work.job import Handler, Job, RetryPolicy, Value
 else:
     counting, listing, lookup = map(Lazy, ("inspect.counting", "inspect.listing", "inspect.lookup"))
     adding, leasing, results = map(Lazy, ("items.add", "items.lease", "items.results"))
@@ -96,7 +97,13 @@ class WorkQueue(ActingQueue):
     def lease_many(
         self, count: int, *, for_s: float = LEASE_S, wait_s: float = 0.0
     ) -> Iterator[LeasedItem]:
-        """Lease up to this many items, waiting only for the first; see `lease`."""
+        """Lease up to this many items, waiting only for the first; see `lease`.
+
+        They are leased in batches of up to 250, several of which are asked for ahead. Whoever stops
+        to read leaves those that were not read leased until their leases end: release them, as by
+        `for item in leased_items: item.release()`, or lease fewer at a time.
+        """
+        wait_s = checked_s("a wait", max(wait_s, 0.0), may_be_endless=True)
         items = leasing.lease_from([self], count, lease_s=for_s, wait_s=wait_s)
         return (LeasedItem.of(item, self) for item in items)
 
@@ -119,6 +126,24 @@ class WorkQueue(ActingQueue):
             raise
         if item and not item.is_ended and item.complete().status is not Status.COMPLETED:
             raise LeaseLost.of(item.item_id)
+
+    @overload
+    def work(
+        self,
+        handler: "Callable[[Job], Value]",
+        *,
+        batch: None = None,
+        **options: "Unpack[WorkOptions]",
+    ) -> "WorkSummary": ...
+
+    @overload
+    def work(
+        self,
+        handler: "Callable[[list[Job]], Value]",
+        *,
+        batch: int,
+        **options: "Unpack[WorkOptions]",
+    ) -> "WorkSummary": ...
 
     def work(
         self,
@@ -144,8 +169,8 @@ class WorkQueue(ActingQueue):
         The item is completed when the function returns, and kept leased until then; bytes that it
         returns are kept as the result. An exception is a failed attempt: the item is retried later,
         and after its last attempt buried with the exception as the reason. A function can also
-        return `PutBack` or `GiveUp`, or a `Failure` of its own. Nothing is done with an item whose
-        lease was lost.
+        return `PutBack` or `GiveUp`, or a `Failure` of its own; anything else is a failed attempt,
+        too. Nothing is done with an item whose lease was lost.
 
         An exception that is not an `Exception`, such as KeyboardInterrupt, puts the item back and
         ends the worker. With several functions at once, an interrupt of the calling thread takes no
@@ -169,12 +194,13 @@ class WorkQueue(ActingQueue):
 
         Raises:
             InvalidArgument: A number is too small, or the queues are not on one connection.
-            TypeError: The handler returned something else than None, bytes or a `JobEnd`, or one
-                whose text is not bytes.
+            TypeError: The handler is a coroutine function.
             ServerError: The server refused a call, was never reached, or was gone for too long. A
                 clean returns items that are still leased when their leases have ended.
         """
         queues = (self, *more_queues)
+        for what, seconds in (("an idle time", idle_s), ("a time to reconnect", reconnect_s)):
+            checked_s(what, seconds, may_be_endless=True)
         with session.WorkSession(
             queues, lease_s=for_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
         ) as opened:
@@ -224,6 +250,7 @@ class WorkQueue(ActingQueue):
         To `wait` is to wait first, for `timeout_s` seconds, until no item has this ID, even if an
         earlier item left a result; items that fall due meanwhile are promoted.
         """
+        timeout_s = checked_s("a timeout", timeout_s, may_be_endless=True)
         return results.result(self, item_id, wait=wait, timeout_s=timeout_s)
 
     def light_clean(
@@ -247,8 +274,14 @@ class WorkQueue(ActingQueue):
         """
         return self._clean(deep=True, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run)
 
-    def _clean(self, **options: Any) -> "list[CleanAction]":
-        return [action for batch in cleaning.clean(self, **options) for action in batch]
+    def _clean(
+        self, *, deep: bool, grace_s: float, bury_after: int | None, dry_run: bool
+    ) -> "list[CleanAction]":
+        grace_s = checked_s("a grace period", grace_s)
+        batches = cleaning.clean(
+            self, deep=deep, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run
+        )
+        return [action for batch in batches for action in batch]
 
     def diagnose(
         self,
@@ -263,4 +296,5 @@ class WorkQueue(ActingQueue):
         If the first look saw one, a second follows `grace_s` seconds later. A `dry_run` changes
         nothing, and reports what would be done.
         """
+        grace_s = checked_s("a grace period", grace_s)
         return doctor.diagnose(self, codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run)

@@ -11,14 +11,12 @@ from collections.abc import Callable
 from datetime import datetime, time, timedelta
 from typing import AnyStr
 
+from rwq_cli.core.clock import LATEST_MS, LONGEST_S
 from rwq_cli.core.errors import InvalidArgument
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-HUNDRED_YEARS_S = 100 * 365 * 86400.0
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 _BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
-# Later than this, scores could not order items that are due at the same instant.
-_LATEST_MS = 7_258_118_400_000
 _UNIX = re.compile(r"@\d{1,12}(\.\d{1,9})?", re.ASCII)
 # The unambiguous forms that `fromisoformat` accepts.
 _CLOCK = r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?"
@@ -26,7 +24,7 @@ _OF_DAY = re.compile(_CLOCK, re.ASCII)
 _DATED = re.compile(rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}", re.ASCII)
 
 
-def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
+def parse_duration(text: str, limit_s: float = LONGEST_S) -> float:
     stripped = text.strip()
     seconds = None
     if _BARE.fullmatch(stripped):
@@ -38,7 +36,7 @@ def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
     raise InvalidArgument(f"not a duration: {text!r}", "write it like 500ms, 30s, 5m, 1h30m or 2d")
 
 
-def in_limits(seconds: float, limit_s: float = HUNDRED_YEARS_S) -> float:
+def in_limits(seconds: float, limit_s: float = LONGEST_S) -> float:
     if seconds > limit_s:
         raise InvalidArgument("a duration longer than a hundred years", "give a shorter one")
     return float(seconds)
@@ -61,7 +59,7 @@ def parse_time(text: str, now_ms: Callable[[], int]) -> int:
         raise InvalidArgument(
             f"not a time: {text!r}", "write it like 08:00, 2026-11-22T08:00 or @1795334400"
         )
-    if unix_ms >= _LATEST_MS:
+    if unix_ms >= LATEST_MS:
         raise InvalidArgument(
             f"too far in the future: {text!r}", "give a time before the year 2200"
         )

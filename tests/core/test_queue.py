@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from math import inf, nan
 from typing import Any
 
 import pytest
+import redis.asyncio
 from redis import Redis
 
 from rwq_cli.core import (
+    FLUSH,
     CleanAction,
     Due,
     InvalidArgument,
@@ -16,10 +19,14 @@ from rwq_cli.core import (
     NewItem,
     Outcome,
     Repair,
+    RetryPolicy,
+    Server,
     Source,
     State,
     Status,
     WorkQueue,
+    WrongType,
+    connect,
 )
 from rwq_cli.core.inspect.listing import leases
 from tests.conftest import QUEUE, Backend, FakeClock, Foreign, contents
@@ -199,3 +206,102 @@ def test_points_in_time(queue: WorkQueue) -> None:
     assert [item.due_at for item in queue.items(Source(delayed=True))] == [when] * 3
     with pytest.raises(InvalidArgument, match="time zone"):
         queue.add(b"data", "naive", at=datetime(2100, 1, 1))
+
+
+@pytest.mark.parametrize("seconds", [nan, inf, 1e18])
+@pytest.mark.parametrize(
+    ("call", "may_be_endless"),
+    [
+        (lambda queue, s: queue.add("a", delay_s=s), False),
+        (lambda queue, s: queue.add("a", at=s), False),
+        (lambda queue, s: queue.lease(for_s=s), False),
+        (lambda queue, s: queue.complete("1", result=b"", result_ttl_s=s), False),
+        (lambda queue, s: queue.touch("1", for_s=s), False),
+        (lambda queue, s: queue.release("1", delay_s=s), False),
+        (lambda queue, s: queue.release("1", grace_s=s), False),
+        (lambda queue, s: queue.bury("1", grace_s=s), False),
+        (lambda queue, s: queue.move("1", to="other", grace_s=s), False),
+        (lambda queue, s: queue.purge(grace_s=s), False),
+        (lambda queue, s: queue.light_clean(grace_s=s), False),
+        (lambda queue, s: queue.diagnose(grace_s=s), False),
+        (lambda queue, s: queue.work(print, for_s=s), False),
+        (lambda queue, s: queue.work(print, result_ttl_s=s), False),
+        (lambda queue, s: queue.work(print, policy=RetryPolicy(backoff_s=s)), False),
+        (lambda _queue, s: connect(Server("redis://h", reply_timeout_s=s)), False),
+        (lambda queue, s: queue.lease(wait_s=s), True),
+        (lambda queue, s: queue.result("1", timeout_s=s), True),
+        (lambda queue, s: queue.work(print, reconnect_s=s), True),
+    ],
+)
+def test_times_that_are_none_are_refused(
+    queue: WorkQueue,
+    foreign: Foreign,
+    raw: Redis,
+    call: Callable[[WorkQueue, float], Any],
+    seconds: float,
+    *,
+    may_be_endless: bool,
+) -> None:
+    if may_be_endless and seconds == inf:
+        return
+    foreign.leased(b"1")
+    before = contents(raw)
+    with pytest.raises(InvalidArgument):
+        call(queue, seconds)
+    assert contents(raw) == before
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (lambda queue: queue.add({"a": 1}), "dict"),
+        (lambda queue: queue.add(5), "int"),
+        (lambda queue: queue.add("a", 5), "int"),
+        (lambda queue: list(queue.add_many([NewItem("a", "b")])), "str, str"),  # type: ignore[arg-type]
+        (lambda queue: list(queue.add_many([(b"a", b"b")])), "bytes, bytes"),
+        (lambda _queue: connect(redis.asyncio.Redis()), "redis.asyncio.Redis"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_none_of_the_right_kind_is_named(
+    queue: WorkQueue, raw: Redis, call: Callable[[Any], Any], kind: str
+) -> None:
+    with pytest.raises(TypeError, match=f"not (a )?{kind}$"):
+        call(queue)
+    assert contents(raw) == {}
+
+
+def test_items_share_one_connection(raw: Redis) -> None:
+    path = raw.connection_pool.connection_kwargs["path"]
+    with connect(f"unix://{path}") as connection:
+        queue = WorkQueue(connection, QUEUE)
+
+        def made() -> int:
+            stats: Any = raw.info("stats")
+            return int(stats["total_connections_received"])
+
+        queue.add(b"data")
+        before = made()
+        for act in ("complete", "release", "bury"):
+            for _ in range(3):
+                queue.add(b"data")
+                with queue.leased() as item:
+                    assert item is not None
+                    ACTS[act][0](item)
+        next(queue.complete_many([b"1", b"2"]))
+        assert made() == before
+
+
+def test_a_flush_has_what_was_read_done_at_once(queue: WorkQueue) -> None:
+    queue.add(b"data", "1")
+    outcomes = queue.complete_many(item_id for item_id in (b"1", FLUSH, b"2"))
+    assert next(outcomes).status is Status.COMPLETED
+    assert queue.state("1") is State.GONE
+
+
+def test_a_transaction_leaves_nothing_where_the_list_is_none(queue: WorkQueue, raw: Redis) -> None:
+    queue.add(b"data", "1")
+    raw.delete(queue.keys.main, queue.keys.item(b"1"))
+    raw.set(queue.keys.main, "text")
+    with pytest.raises(WrongType):
+        queue.add(b"data")
+    assert raw.keys() == [queue.keys.main]

@@ -115,7 +115,7 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
     def call(script: str, *rest: object, **named: object) -> tuple[str, list[object]]:
         return script, script_words(script, rest, **named)
 
-    def put(to: str, own: str, first_look: bool, **policy: bool) -> dict[str, Any]:
+    def put(to: str, own: str, first_look: bool, **policy: Any) -> dict[str, Any]:
         named = put_args(to, own.encode(), delay_ms=LATER_S * 1000, reason=b"why", **policy)
         return {**named, "is_first_look": first_look}
 
@@ -140,7 +140,7 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
         case "end_job":
             item_id, own, how, counts = args
             to = "main" if how == "released" else how
-            named = put(to, own, False, own_only=True, counts_attempt=counts)
+            named = put(to, own, False, own_only=True, counts=[1] if counts else ())
             return call("put", item_id, **leased, **anything, **named)
         case "remove":
             item_id, life = args

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from rwq_cli.core.batches import BLOCK_IDS, Flush, acknowledged, in_batches
-from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms
+from rwq_cli.core.clock import GRACE_S, LEASE_S, checked_s, lease_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ScheduledCursor
@@ -48,7 +48,12 @@ def touch(
 
 
 def put_args(
-    to: str, holder: bytes, delay_ms: int | None = None, reason: bytes | None = None, **flags: bool
+    to: str,
+    holder: bytes,
+    delay_ms: int | None = None,
+    reason: bytes | None = None,
+    counts: Iterable[int] = (),
+    **flags: bool,
 ) -> dict[str, Any]:
     """The arguments of `put.lua`, for which see there, also for the flags, which are off. A reason
     of None is `NO_REASON`, which does not replace that of an item that is already buried."""
@@ -56,9 +61,10 @@ def put_args(
         message = f"the reason has {size} bytes; the maximum is {REASON_BYTES_MAX}"
         raise InvalidArgument(message, "shorten it")
     return {
-        **dict.fromkeys(("force", "own_only", "is_first_look", "counts_attempt"), False),
+        **dict.fromkeys(("force", "own_only", "is_first_look"), False),
         **flags,
         "to": to,
+        "counts": ",".join(map(str, counts)),
         "delay_ms": delay_ms,
         "reason": NO_REASON if reason is None else reason,
         "replaces_reason": reason is not None,
@@ -97,7 +103,7 @@ def release(
     """Return items to the main list, now or after a delay; see `WorkQueue.release_many`."""
     if own_only and force:
         raise InvalidArgument.both("own_only", "force")
-    delay_ms = round(delay_s * 1000)
+    delay_ms = round(checked_s("a delay", max(delay_s, 0.0)) * 1000)
     if delay_ms > 0 and front:
         raise InvalidArgument.both("front", "delay")
     to = "delayed" if delay_ms > 0 else "front" if front else "main"

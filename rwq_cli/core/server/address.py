@@ -9,6 +9,7 @@ from redis.backoff import NoBackoff
 from redis.connection import to_bool
 from redis.retry import Retry
 
+from rwq_cli.core.clock import checked_s
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.link import in_time
@@ -66,15 +67,24 @@ class Server(NamedTuple):
         return f"<Server {mask_url(self.url)}>"
 
 
-def connect(server: "Server | redis.Redis") -> Connection:
-    """Prepare a connection, or that of a redis-py client; it is made with the first command.
+def connect(server: "Server | str | redis.Redis") -> Connection:
+    """Prepare a connection to a server or URL, or that of a redis-py client; the first command
+    makes it.
 
     Raises:
         InvalidArgument: The URL is malformed, or an option in it is not supported; or the client
-            decodes replies.
+            decodes replies; or a time is negative, no number or too long.
+        TypeError: It is none of these, such as an asyncio client.
     """
-    if not isinstance(server, Server):
+    if isinstance(server, redis.Redis):
         return Connection(server)
+    server = Server(server) if isinstance(server, str) else server
+    if not isinstance(server, Server):
+        kind = f"{type(server).__module__.removesuffix('.client')}.{type(server).__name__}"
+        raise TypeError(f"connect takes a Server, its URL or a redis.Redis, not a {kind}")
+    checked_s("a timeout", server.connect_timeout_s)
+    checked_s("a timeout", server.reply_timeout_s)
+    checked_s("a patience", server.patience_s, may_be_endless=True)
     name, url = mask_url(server.url), full_url(server.url)
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in _SCHEMES:

@@ -94,7 +94,13 @@ class _Window:
                     if endpoint.did_not_run(read[0]):
                         read += [link.read(call) for call, _ in list(self._sent)[1:]]
                         break
-                    yield self._settled(read.pop())
+                    try:
+                        yield self._settled(read.pop())
+                    except GeneratorExit:
+                        if self._sent:
+                            raise
+                        # The reader needs no more: with no reply outstanding, the link is as new.
+                        return
         except errors.ServerError as error:
             if not (self._sent and self._reads_only and error.refusal in READS_ONLY):
                 error.in_doubt = bool(self._sent) and isinstance(error, errors.ConnectionLost)

@@ -120,6 +120,8 @@ class Shared:
         # If it was never reached, the address may be wrong; a reply was read, so it is a Redis
         # server; and it has taken a write, so it is a primary.
         self.was_found = self.has_answered = self.has_written = False
+        # Whether the user may begin transactions; None before that was tried.
+        self.may_transact: bool | None = None
         # The last call took longer than `LONG_LINE_S`.
         self.is_far = False
 

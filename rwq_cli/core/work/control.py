@@ -1,15 +1,17 @@
 """What a worker tells, how it is asked to end, and when it ends: one set of rules for all."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from rwq_cli.core.errors import AuthenticationFailed, ServerError
-from rwq_cli.core.work.job import Ended, ExchangeResult, Fate, Job
+from rwq_cli.core.work.job import Ended, ExchangeResult, Fate, Job, RetryPolicy
 
 if TYPE_CHECKING:
+    from rwq_cli.core.queue import WorkQueue
     from rwq_cli.core.work.session import WorkSession
 
 RECONNECT_S = 300.0
@@ -63,12 +65,31 @@ class EndReason(StrEnum):
 class WorkSummary(NamedTuple):
     """What a worker did: how many jobs had which fate, and why it ended.
 
-    `given_up` items were buried, rejected, or released after the last attempt.
+    `given_up` items were buried, rejected, or released after the last attempt. A fate that no job
+    had counts 0.
     """
 
-    fates: dict[Fate, int]
+    fates: Counter[Fate]
     given_up: int
     why: EndReason
+
+
+class WorkOptions(TypedDict, total=False):
+    """The options of `WorkQueue.work` that do not depend on the function."""
+
+    more_queues: "Sequence[WorkQueue]"
+    fair: bool
+    concurrency: int
+    for_s: float
+    policy: RetryPolicy | None
+    result_ttl_s: float
+    drain: bool
+    max_items: float
+    max_failures: float
+    idle_s: float
+    reconnect_s: float
+    stop: "StopToken | None"
+    on_event: Callable[[WorkEvent], object] | None
 
 
 class StopToken:
@@ -193,4 +214,4 @@ class StopConditions:
         return is_over or not (error.is_transient or isinstance(error, AuthenticationFailed))
 
     def summary(self) -> WorkSummary:
-        return WorkSummary(dict(self._fates), self._given_up, self.why or EndReason.STOPPED)
+        return WorkSummary(self._fates, self._given_up, self.why or EndReason.STOPPED)

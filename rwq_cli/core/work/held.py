@@ -15,11 +15,10 @@ from rwq_cli.core.clock import Clock
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.complete import ResultOptions, completing_args
 from rwq_cli.core.items.schedule import put_args
-from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
+from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY, Located
-from rwq_cli.core.state.rules import is_guard
-from rwq_cli.core.work.job import Ended, Fate, GiveUp, Job, JobEnd, Loss, RetryPolicy, Step
+from rwq_cli.core.work.job import Ended, Fate, GiveUp, Job, JobEnd, Loss, RetryPolicy
 
 # A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
 # due times of a call are spread over less than another ms.
@@ -33,22 +32,30 @@ _PLACE = {**Located((), "leased").args(), **ANY.args()}
 _T = TypeVar("_T")
 
 
-def script_of(step: Step, holder: bytes, result_ttl_s: float) -> tuple[str, dict[str, Any]]:
-    """The script that does a step, and acts only under this holder's lease, and its arguments."""
+def command_of(endings: Sequence[Ended], result_ttl_s: float) -> Command:
+    """The call that ends jobs of one lease in the same way; it acts only while its holder has it.
+
+    A worker that was told to stop has taken one off the counts of what it held, in case it is
+    killed. So a count is not raised by a failure, but set: its reply may have been lost as well.
+    """
+    job, step = endings[0].job, endings[0].step
+    ids = [ended.job.item_id for ended in endings]
     if step.completes:
         options = None
         if not step.is_plain:
             options = ResultOptions(step.data, ResultStatus(step.fate.value), result_ttl_s)
-        return "complete", {**_PLACE, **completing_args(options, (holder,))}
+        args = completing_args(options, (job.holder,))
+        return job.handle.script("complete", *ids, **_PLACE, **args)
     to, delay_ms, reason = "front" if step.front else "main", None, None
     if step.fate is Fate.RETRY:
         to, delay_ms = "delayed", round(step.delay_s * 1000)
     elif step.fate is Fate.BURIED:
         to, reason = "buried", step.data
+    counts = [ended.job.returns + step.counted for ended in endings]
     args = put_args(
-        to, holder, delay_ms=delay_ms, reason=reason, own_only=True, counts_attempt=step.counted
+        *(to, job.holder, delay_ms, reason), counts if any(counts) else (), own_only=True
     )
-    return "put", {**_PLACE, **args}
+    return job.handle.script("put", *ids, **_PLACE, **args)
 
 
 def batches_of(items: Iterable[_T], kind: Callable[[_T], Hashable]) -> Iterator[list[_T]]:
@@ -78,13 +85,10 @@ def calls_for(
 
     Their IDs differ, for no call leases an item twice.
     """
-    calls: list[tuple[Command, Sequence[Ended]]] = []
-    made = ((each, *script_of(each.step, each.job.holder, result_ttl_s)) for each in endings)
-    for batch in batches_of(made, lambda each: (each[0].job.queue, each[1], *each[2].values())):
-        first, script, args = batch[0]
-        alike = [ended for ended, _, _ in batch]
-        ids = [ended.job.item_id for ended in alike]
-        calls.append((first.job.handle.script(script, *ids, **args), alike))
+    batches = batches_of(endings, lambda ended: (ended.job.queue, ended.job.holder, ended.step))
+    calls: list[tuple[Command, Sequence[Ended]]] = [
+        (command_of(batch, result_ttl_s), batch) for batch in batches
+    ]
     # Each pushes its items in front of those of the call before it.
     fronts = [call for call in calls if call[1][0].step.front]
     return [call for call in calls if call not in fronts] + fronts[::-1] if fronts else calls
@@ -103,18 +107,8 @@ def loss_at(ended: Ended, outcome: Outcome, now_s: float) -> Loss | None:
         status is Status.NOT_OWNER and not ended.step.completes
     )
     if not (ended.in_doubt and looks_done):
-        return loss_of(outcome)
+        return Loss.of(outcome)
     return Loss.UNREACHABLE if now_s >= ended.job.deadline_s else None
-
-
-def loss_of(outcome: Outcome) -> Loss:
-    if outcome.status is Status.MISSING:
-        return Loss.GONE
-    if outcome.status is Status.WRONG_TYPE:
-        return Loss.WRONG_TYPE
-    if outcome.holder is None:
-        return Loss.ENDED
-    return Loss.MOVED if is_guard(Lease(outcome.holder, None)) else Loss.TAKEN
 
 
 class HeldJobs:
@@ -216,7 +210,7 @@ class HeldJobs:
                 if outcome.status is Status.TOUCHED:
                     job.deadline_s = deadline_s
                 else:
-                    self._lose(job, loss_of(outcome))
+                    self._lose(job, Loss.of(outcome))
 
     def lose_ended(self, jobs: Iterable[Job], now_s: float) -> None:
         """Note those whose leases have ended by our clock: the server did not answer."""

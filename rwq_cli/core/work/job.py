@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from rwq_cli.core.clock import LEASE_S, checked_s, lease_time_ms
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
+from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
+from rwq_cli.core.state.rules import is_guard
 
 # The defaults of a retry policy: see `RetryPolicy`.
 RETRIES = 3
@@ -118,7 +121,8 @@ class RetryPolicy:
             are not retried together.
 
     Raises:
-        InvalidArgument: A number is negative, or the jitter is greater than 1.
+        InvalidArgument: A number is negative, a time longer than a hundred years, or the jitter
+            greater than 1.
     """
 
     retries: int = RETRIES
@@ -128,10 +132,11 @@ class RetryPolicy:
     on_fail: OnFail = OnFail.BURY
 
     def __post_init__(self) -> None:
-        least = min(self.retries, self.backoff_s, self.backoff_max_s, self.jitter)
-        if least < 0 or self.jitter > 1:
+        checked_s("a backoff", self.backoff_s)
+        checked_s("a backoff", self.backoff_max_s)
+        if not (self.retries >= 0 and 0 <= self.jitter <= 1):
             raise InvalidArgument(
-                "retries and backoff cannot be negative, and the jitter is at most 1",
+                "retries cannot be negative, and the jitter is from 0 to 1",
                 "give 0 or more, and a jitter such as 0.2 for 20%",
             )
 
@@ -202,6 +207,17 @@ class Loss(StrEnum):
     WRONG_TYPE = "wrong-type"
     UNREACHABLE = "unreachable"
 
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Loss":
+        """Return why a call found that an item is held no more."""
+        if outcome.status is Status.MISSING:
+            return cls.GONE
+        if outcome.status is Status.WRONG_TYPE:
+            return cls.WRONG_TYPE
+        if outcome.holder is None:
+            return cls.ENDED
+        return cls.MOVED if is_guard(Lease(outcome.holder, None)) else cls.TAKEN
+
 
 @dataclass(eq=False, slots=True)
 class Job:
@@ -243,6 +259,30 @@ class Job:
     def attempt(self) -> int:
         """The number of this attempt, from 1."""
         return self.returns + 1
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the lease was found lost: another worker may have the item by now."""
+        return self.loss is not None
+
+    def touch(self, *, for_s: float = LEASE_S) -> bool:
+        """Ask the server whether the lease still stands, and let it end `for_s` seconds from now.
+
+        The worker renews it anyway; this is for a function that is about to do what must not be
+        done twice. It may be called by any thread.
+
+        Raises:
+            ServerError: It is not known whether the lease still stands.
+        """
+        lease_ms, sent_s = lease_time_ms(for_s), self.handle.clock.monotonic()
+        words = self.item_id, self.holder
+        reply = self.handle.run("touch", *words, lease_ms=lease_ms, has_owners=True)
+        (outcome,) = OutcomeBatch.from_reply([self.item_id], reply)
+        if outcome.status is Status.TOUCHED:
+            self.deadline_s = sent_s + for_s
+        else:
+            self.loss = self.loss or Loss.of(outcome)
+        return not self.is_lost
 
 
 @dataclass(eq=False, slots=True)

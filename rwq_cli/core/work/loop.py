@@ -8,11 +8,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from heapq import heappop, heappush
+from inspect import iscoroutinefunction
 from math import inf
 from threading import Event, Lock, RLock, Thread
 from typing import Any
 
+from rwq_cli.core.clock import LONGEST_S
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.work import control
 from rwq_cli.core.work.held import taken_from
@@ -57,6 +60,11 @@ class Worker:
             raise InvalidArgument(
                 "the concurrency and the batch must be at least 1", "give 1 or more"
             )
+        function: object = handler
+        while isinstance(function, partial):
+            function = function.func
+        if iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__):
+            raise TypeError("the handler is a coroutine function, which nothing would await")
         self._conditions, self.session = conditions, conditions.session
         self._clock = self.session.clock
         # It takes a list if there is a batch.
@@ -180,11 +188,13 @@ class Worker:
         match value:
             case None | bytes():
                 return Done(value)
-            case Done(None | bytes()) | Failure(bytes()) | GiveUp(bytes()) | PutBack():
+            case Done(None | bytes()) | Failure(bytes()) | GiveUp(bytes()):
                 return value
-        why = " whose text is not bytes" if isinstance(value, JobEnd) else ""
-        self._fail(TypeError(f"the handler returned a {type(value).__name__}{why}"))
-        return PutBack(front=True)
+            case PutBack(_, int() | float() as rest_s) if 0 <= rest_s <= LONGEST_S:
+                return value
+        # The kind alone: the value may be data, which are not for messages.
+        what = "with a value that cannot be" if isinstance(value, JobEnd) else "which is no end"
+        return Failure(f"the handler returned a {type(value).__name__}, {what}".encode())
 
     def _next(self) -> tuple[int, list[Job]] | None:
         """The jobs that a thread is to run next, and their slot; None once the worker ends."""

@@ -9,7 +9,8 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from math import inf
+from functools import partial
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from rwq_cli.core.work.job import (
     Fate,
     GiveUp,
     Job,
+    JobEnd,
     Loss,
     OnFail,
     PutBack,
@@ -133,14 +135,36 @@ def test_an_exception_is_retried_and_then_buried_with_its_text(
     assert raw.get(queue.keys.lease(b"1")) == b"rwq-buried:ValueError: number 4 \\ud800"
 
 
-@pytest.mark.parametrize("value", [3, GiveUp("text"), Failure(None), Done(1)])  # type: ignore[arg-type]
-def test_a_value_that_is_no_end_stops_the_worker(
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(3, GiveUp("text"), Failure(None), Done(1)),  # type: ignore[arg-type]
+        *(PutBack(rest_s=rest_s) for rest_s in (nan, inf, -1)),
+    ],
+)
+def test_a_value_that_is_no_end_is_a_failed_attempt(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis, value: Any
 ) -> None:
     foreign.waiting(b"1")
-    with pytest.raises(TypeError, match=f"returned a {type(value).__name__}"):
-        queue.work(lambda _job: value, drain=True)
-    assert raw.lrange(queue.keys.main, 0, -1) == [b"1"]
+    summary = queue.work(lambda _job: value, drain=True, policy=RetryPolicy(1, backoff_s=0))
+    assert summary.fates == {Fate.RETRY: 1, Fate.BURIED: 1}
+    reason = raw.get(queue.keys.lease(b"1"))
+    assert f"the handler returned a {type(value).__name__}, w".encode() in (reason or b"")
+
+
+class Coroutine:
+    async def __call__(self, _job: Job) -> None:
+        """Never awaited."""
+
+
+@pytest.mark.parametrize("handler", [Coroutine(), Coroutine().__call__, partial(Coroutine())])
+def test_a_coroutine_function_is_refused_before_anything_is_leased(
+    queue: WorkQueue, foreign: Foreign, handler: Any
+) -> None:
+    foreign.waiting(b"1")
+    with pytest.raises(TypeError, match="coroutine"):
+        queue.work(handler, drain=True)
+    assert queue.counts().waiting == 1
 
 
 def test_a_drain_waits_for_its_own_retries_and_not_for_other_items(
@@ -173,7 +197,7 @@ def test_a_short_rest_does_not_wait_for_a_longer_one(
             return None
         if job.item_id == b"2":
             until(lambda: raw.lrange(queue.keys.main, 0, -1) == [b"1"])
-        return PutBack(rest_s=inf if job.item_id == b"1" else 0.05)
+        return PutBack(rest_s=3600 if job.item_id == b"1" else 0.05)
 
     summary = queue.work(rest_once, drain=True, concurrency=2)
     assert summary.fates == {Fate.RELEASED: 2, Fate.COMPLETED: 2}
@@ -383,6 +407,23 @@ def test_an_item_whose_lease_was_lost_is_not_completed(
     assert raw.exists(queue.keys.item(b"1"))
 
 
+def test_a_function_can_ask_whether_its_lease_still_stands(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1")
+
+    def ask(job: Job) -> None:
+        assert job.touch(for_s=600)
+        assert raw.ttl(queue.keys.lease(b"1")) > 500
+        foreign.lease(b"1")
+        assert not job.is_lost
+        assert not job.touch()
+        assert (job.is_lost, job.loss) == (True, Loss.TAKEN)
+
+    summary = queue.work(ask, max_items=1)
+    assert (summary.fates["lost"], summary.fates["completed"]) == (1, 0)
+
+
 def test_a_job_whose_lease_ended_before_the_reply_came_is_not_run(
     connection: Connection, foreign: Foreign
 ) -> None:
@@ -528,6 +569,33 @@ def test_memory_does_not_grow_with_the_number_of_items(queue: WorkQueue, raw: re
     finally:
         tracemalloc.stop()
     assert sizes[1] - sizes[0] < 20_000
+
+
+@pytest.mark.parametrize("is_forgiven", [True, False])
+@pytest.mark.parametrize("end", [Failure(b"why"), PutBack(front=True)])
+def test_a_failed_attempt_counts_though_its_worker_was_stopped_in_its_middle(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, end: JobEnd, is_forgiven: bool
+) -> None:
+    foreign.waiting(b"1")
+    policy, attempts = RetryPolicy(9, backoff_s=0), []
+    for _ in range(10):
+        stop = StopToken()
+
+        def be_stopped(job: Job, stop: StopToken = stop) -> JobEnd:
+            attempts.append(job.attempt)
+            before = raw.hget(queue.keys.returns, "1")
+            stop.set()
+            if is_forgiven and before is not None:
+                until(lambda: raw.hget(queue.keys.returns, "1") != before)
+            # Every other attempt is put back.
+            return end if len(attempts) % 2 else Failure(b"why")
+
+        queue.work(be_stopped, stop=stop, policy=policy, for_s=2)
+    failed = 10 if isinstance(end, Failure) else 5
+    expected = range(1, 11) if failed == 10 else [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert attempts == [*expected]
+    assert raw.hget(queue.keys.returns, "1") == (b"9" if failed == 10 else b"5")
+    assert queue.counts().buried == (failed == 10)
 
 
 def test_what_a_worker_was_told_to_stop_is_not_counted(

@@ -78,12 +78,23 @@ local function returns_of(ids)
   return counts
 end
 
--- Count one more return of each item. HINCRBY would fail on a field that is not a number.
-local function count_returns(ids, counts)
+-- Note how often items count as returned, given that by ID; 0 is not noted. HINCRBY would fail on a field that is not a
+-- number.
+local function note_returns(ids, counts)
   local fields = {}
-  for i = 1, #ids do
-    fields[2 * i - 1] = ids[i]
-    fields[2 * i] = string.format('%.0f', (counts[ids[i]] or 0) + 1)
+  for _, id in ipairs(ids) do
+    if counts[id] and counts[id] ~= '0' then
+      fields[#fields + 1], fields[#fields + 2] = id, counts[id]
+    end
   end
   for_all('HSET', returns, fields)
+end
+
+-- Count one more return of each item, given how often it was returned.
+local function count_returns(ids, counts)
+  local more = {}
+  for _, id in ipairs(ids) do
+    more[id] = string.format('%.0f', (counts[id] or 0) + 1)
+  end
+  note_returns(ids, more)
 end

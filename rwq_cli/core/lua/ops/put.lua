@@ -11,14 +11,20 @@
 -- arg force:flag  leases of other sessions may be ended, too
 -- arg own_only:flag  only what that holder has is taken
 -- arg is_first_look  for each ID '1' if it is to be skipped if it is abandoned or orphaned; '0' for none
--- arg counts_attempt:flag  count a return of each item, because an attempt of it failed
+-- arg counts  how often each item counts as returned from now on, in the order of the IDs, separated by ',': no less
+--   than now, but for what `forgive` took off in advance; '' to leave the counts as they are
 -- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, delayed, buried, already-buried, not-owner,
 -- missing, changed, moving, in-transit, wrong-type, elsewhere.
 local done = (to == 'main' or to == 'front') and 'released' or to
 
 local ids = ids_in(words)
-local is_first = first_looks(ids, is_first_look)
+local is_first, count_of, counted = first_looks(ids, is_first_look), {}, 0
+for count in string.gmatch(counts, '%d+') do
+  counted = counted + 1
+  count_of[ids[counted]] = count
+end
+
 local function status_of(id, found, now_ms)
   local refusal, other = refusal_of(id, found, now_ms), other_session_of(found, own_holder)
   if other then
@@ -50,9 +56,7 @@ return act(ids, status_of, function(groups, facts, now_ms)
     -- The server formats it.
     scores[2 * i - 1], scores[2 * i] = at_ms, id
   end
-  if counts_attempt then
-    count_returns(moved, returns_of(moved))
-  end
+  note_returns(moved, count_of)
   for _, id in ipairs(already_buried) do
     -- The time of burial stays, and so does the reason unless it is replaced.
     set_lease(id, GUARDS.buried .. (not replaces_reason and reason_of(facts[id]) or reason))
