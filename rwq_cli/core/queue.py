@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, overload
 from rwq_cli.core.acting import ActingQueue, LeasedItem
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, checked_s
 from rwq_cli.core.errors import LeaseLost, RwqError
-from rwq_cli.core.handle import Lazy
+from rwq_cli.core.handle import Lazy, Queue
 from rwq_cli.core.model import Counts, Item, Outcomes, State, Status
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class WorkQueue(ActingQueue):
         self,
         handler: "Handler",
         *,
-        more_queues: "Sequence[WorkQueue]" = (),
+        more_queues: "Sequence[Queue]" = (),
         fair: bool = False,
         concurrency: int = 1,
         batch: int | None = None,

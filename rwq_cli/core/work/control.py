@@ -8,10 +8,10 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from rwq_cli.core.errors import AuthenticationFailed, ServerError
+from rwq_cli.core.handle import Queue
 from rwq_cli.core.work.job import Ended, ExchangeResult, Fate, Job, RetryPolicy
 
 if TYPE_CHECKING:
-    from rwq_cli.core.queue import WorkQueue
     from rwq_cli.core.work.session import WorkSession
 
 RECONNECT_S = 300.0
@@ -77,7 +77,7 @@ class WorkSummary(NamedTuple):
 class WorkOptions(TypedDict, total=False):
     """The options of `WorkQueue.work` that do not depend on the function."""
 
-    more_queues: "Sequence[WorkQueue]"
+    more_queues: Sequence[Queue]
     fair: bool
     concurrency: int
     for_s: float
