@@ -1,7 +1,8 @@
 """`python -m tests.fast [PATH…]`: what finds most faults soonest, and the tests of files at hand.
 
-At hand is what is named, or else what git says is changed: tests, and for a module of rwq the test
-file or folder with its name. More words go to pytest.
+At hand is what is named, or else what git says is changed: tests, for a module of rwq the test file
+or folder with its name, and for a command the cells of its row in the registry. What a verb lacks
+in the registry is always said. More words go to pytest.
 """
 
 import subprocess
@@ -14,6 +15,13 @@ from tests.mutants.running import FAST
 from tests.mutants.tree import ROOT
 
 _PROTOCOL = (*FAST["model"], *FAST["states"], "tests/live/test_settling_leases.py")
+_REGISTRY = ("tests/test_verbs.py",)
+# What tests all verbs, each in cells of its own.
+_OF_VERBS = (
+    *("tests/cli/test_contract.py", "tests/cli/test_exit_codes.py", "tests/cli/test_choosing.py"),
+    *("tests/cli/test_help.py", "tests/output/test_formats.py", "tests/core/test_dry_runs.py"),
+    "tests/kinds",
+)
 
 
 def _changed() -> list[Path]:
@@ -32,6 +40,10 @@ def _tests_of(path: Path) -> list[str]:
 
 if __name__ == "__main__":
     options = [word for word in sys.argv[1:] if word.startswith("-")]
-    named = [Path(word) for word in sys.argv[1:] if not word.startswith("-")] or _changed()
-    at_hand = dict.fromkeys(test for path in named for test in _tests_of(path))
-    sys.exit(pytest.main(["-n", "4", *options, *_PROTOCOL, *at_hand]))
+    paths = [Path(word) for word in sys.argv[1:] if not word.startswith("-")] or _changed()
+    at_hand = dict.fromkeys(test for path in paths for test in _tests_of(path))
+    if verbs := [path.stem for path in paths if path.match("rwq_cli/commands/*.py")]:
+        others = " or ".join(Path(test).name for test in _OF_VERBS)
+        options += ["-k", f"{' or '.join(verbs)} or not ({others})"]
+        at_hand |= dict.fromkeys(_OF_VERBS)
+    sys.exit(pytest.main(["-n", "4", *options, *_PROTOCOL, *_REGISTRY, *at_hand]))

@@ -1,7 +1,7 @@
 """What became of items: a row for each, and a summary at the end.
 
     undo = Undo(settings, queue, "rm")
-    with choice.outcomes(queue, _KIND, undo) as out:
+    with undo.outcomes(_KIND, dry_run=choice.dry_run) as out:
         out.all(remove(queue, ids, undo, dry_run=choice.dry_run))   # or out.rows(…), out.row(…)
     return out.finish(undo_file=undo.name)
 
