@@ -32,12 +32,12 @@ return seen
 def everything(raw: redis.Redis) -> dict[bytes, tuple[Any, int]]:
     """Every key with its value and when it expires, unix ms; negative for never.
 
-    Not the lock of a clean, which says nothing of a queue.
+    Not the locks of cleans and moves, which say nothing of a queue.
     """
     return {
         key: (_whole(kind, value), at_ms)
         for key, kind, value, at_ms in raw.eval(LOOK, 0)
-        if not key.endswith(b":clean-lock")
+        if not key.endswith((b":clean-lock", b":move-lock"))
     }
 
 

@@ -17,7 +17,7 @@ from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.listing import Chosen, choose
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import FOUND_DEEP, ITEMS
-from rwq_cli.core.items.move import move
+from rwq_cli.core.items.move import Mover
 from rwq_cli.core.model import Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.field import bytes_fields
@@ -71,9 +71,11 @@ def mv(
     to_shown = f"{opened.label_to_ask}{new}{',' if new and not is_elsewhere else ''}"
     choice = choice.including(ITEMS) if force else choice
 
+    mover = Mover(queue, there, force=force)
+
     def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
-        ids, journal, expected = chosen.ids, None if dry_run else undo, chosen.expected
-        return move(queue, ids, there, journal, force=force, expected=expected, dry_run=dry_run)
+        journal = None if dry_run else undo
+        return mover.move(chosen.ids, journal, expected=chosen.expected, dry_run=dry_run)
 
     server, context = (there.connection.address, to_context) if is_elsewhere else (None, None)
     undo = Undo(settings, queue, "mv", to=to, to_server=server, to_context=context)

@@ -88,6 +88,10 @@ class SentinelAuthenticationFailed(AuthenticationFailed, code="sentinel-authenti
     """A Sentinel requires a password of its own, or rejected the given one."""
 
 
+class LockLost(ServerError, code="lock-lost", is_transient=True):
+    """Another process has taken over what this one was doing, because it was stopped for long."""
+
+
 class PermissionDenied(ServerError, code="permission-denied"):
     """The ACL user may not run a command or access a key."""
 

@@ -1,6 +1,7 @@
 """The names of all keys of a queue; docs/how-it-works.md says what each holds.
 
-The scores of `delayed` and `buried` are unix ms; `undo` has the SHA-256 of a file in its name.
+The scores of `delayed` and `buried` are unix ms; `undo` has the SHA-256 of a file in its name,
+`moved` the SHA-1 of the place that a move goes to.
 Workers of redis-work-queue before 0.3, such as the 0.1 that PyPI and npm still serve, know only
 `leased_by_session`, later ones only `lease`. So an item is leased while *either* key exists, and
 rwq always sets and deletes *both*: otherwise a cleaner of one generation would take live items from
@@ -11,6 +12,7 @@ it: a client that knows one name has ended it by changing that one.
 import re
 from collections.abc import Sequence
 from fnmatch import translate
+from hashlib import sha1
 
 from rwq_cli.core.errors import InvalidArgument, text_of
 
@@ -68,7 +70,8 @@ class QueueKeys:
         self.structures = {name + suffix: kind for suffix, kind in STRUCTURE_TYPES.items()}
         self.main, self.processing, self.cleaning, *others = self.structures
         self.delayed, self.buried, self.returns = others
-        self.clean_lock = name + b":clean-lock"
+        self.clean_lock, self.move_lock = name + b":clean-lock", name + b":move-lock"
+        self.moved_prefix = name + b":moved:"
         self.item_prefix = name + b":item:"
         self.lease_prefix = name + b":lease:"
         self.old_lease_prefix = name + b":leased_by_session:"
@@ -105,6 +108,9 @@ class QueueKeys:
 
     def undo(self, file_id: bytes) -> bytes:
         return self.undo_prefix + file_id
+
+    def moved(self, place: bytes) -> bytes:
+        return self.moved_prefix + sha1(place, usedforsecurity=False).hexdigest().encode()
 
 
 def pattern_of(prefix: bytes) -> bytes:

@@ -146,8 +146,8 @@ class RawKeys:
 
 
 def read_raw_keys(client: redis.Redis, queue: bytes) -> RawKeys:
-    """Read the whole server, which must hold one small queue; marks of an undo and the lock
-    of a clean are left out."""
+    """Read the whole server, which must hold one small queue; marks of an undo, locks and the
+    notes of a move are left out."""
     return raw_keys_of(client.execute_command("EVAL", LOOK, 0), queue)
 
 
@@ -165,7 +165,7 @@ def raw_keys_of(seen: Sequence[tuple[bytes, bytes, Any, int]], queue: bytes) -> 
             strings[kind][item_id] = value
         elif not has_id and kind in _STRUCTURES:
             members[kind] = tuple(value)
-        elif kind != b"clean-lock":
+        elif kind not in (b"clean-lock", b"move-lock", b"moved"):
             others.append(key)
     return RawKeys(
         main=members.get(b"queue", ()),

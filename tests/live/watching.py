@@ -31,7 +31,7 @@ _READING_SCRIPTS = frozenset(
     (
         *("look_up", "probe", "states", "snapshot", "scheduled_page", "results"),
         # It changes nothing but the lock.
-        "clean_lock",
+        "lock",
     )
 )
 _CLEANING_SCRIPTS = frozenset(("repair", "prune", "delete_stray_leases"))

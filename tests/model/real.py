@@ -158,7 +158,7 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             return call("put", item_id, **by_name, **anything, **named)
         case "push_scheduled":
             kept = args[0] == "delayed"
-            named = {"which": args[0], "keeps_counts": kept, "finishes_move": False}
+            named = {"which": args[0], "keeps_counts": kept, "transit": None}
             return call(name, *args[1], **by_name, **anything, **named)
         case "repair" | "repair_unlisted":
             expected, seen, place = ("orphaned",), ((args[0], args[1]),), by_name

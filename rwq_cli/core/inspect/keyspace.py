@@ -205,10 +205,11 @@ class Survey:
     def _note_others(self, page: Sequence[bytes]) -> None:
         keys = self._queue.keys
         self._note_results(ids_of(page, keys.result_prefix))
-        ours, own = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix), keys.structures
+        prefixes = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix, keys.moved_prefix)
+        names = {*keys.structures, keys.clean_lock, keys.move_lock}
         for key in page:
             # The keys of a queue named `jobs:high` are not foreign.
-            if not (key.startswith(ours) or key in own or key == keys.clean_lock) and (
+            if not (key.startswith(prefixes) or key in names) and (
                 _OWNED.search(key, len(keys.name) + 1) is None
             ):
                 self.unowned += 1

@@ -5,16 +5,9 @@ and skips IDs that are no longer broken.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
-from getpass import getuser
 from itertools import chain, repeat
-from os import getpid
-from socket import gethostname
-from typing import TypeVar
-from uuid import uuid4
 
 from rwq_cli.core.batches import BUDGET, in_batches
-from rwq_cli.core.errors import ServerError, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import by_script, run, unlisted
 from rwq_cli.core.model import TIME_MS_MAX, OutcomeBatch, State, Status
@@ -78,70 +71,3 @@ def prune(
         if fresh := [item_id for item_id in pruned if item_id not in done]:
             done.update(fresh)
             yield fresh
-
-
-T = TypeVar("T")
-# It ends so long after its holder was killed.
-LOCK_MS = 15_000
-_RENEW_S = LOCK_MS / 3000
-_POLL_S = 0.5
-
-
-class CleanLock:
-    """Holds `Q:clean-lock` within a `with` block; another clean is waited for.
-
-    The scripts of a clean check everything again, so a lock that was lost, because its holder was
-    stopped for a while, is only taken again. A dry run takes none.
-    """
-
-    def __init__(self, queue: Queue, *, dry_run: bool) -> None:
-        self._queue = queue
-        self._is_needed = not dry_run
-        # A container may run as a user without a name.
-        user = "?"
-        with suppress(KeyError, OSError):
-            user = getuser()
-        self._holder = f"{user}@{gethostname()}:{getpid()}:{uuid4().hex[:8]}".encode()
-        self._renewed_s = 0.0
-
-    def __enter__(self) -> "CleanLock":
-        self._take()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_needed:
-            # If the server is lost, the lock ends by itself.
-            with suppress(ServerError):
-                self._queue.run("clean_lock", holder=self._holder, lock_ms=0)
-
-    def renew(self) -> None:
-        """Keep the lock; call this between batches."""
-        if self._queue.clock.monotonic() - self._renewed_s >= _RENEW_S:
-            self._take()
-
-    def kept(self, entries: Iterable[T]) -> Iterator[T]:
-        """The entries; the lock is kept while they are read."""
-        for entry in entries:
-            self.renew()
-            yield entry
-
-    def sleep(self, seconds: float) -> None:
-        """Wait, and keep the lock."""
-        longest_s = LOCK_MS / 1000 - _RENEW_S
-        while seconds > 0:
-            self._take()
-            self._queue.clock.sleep(min(seconds, longest_s))
-            seconds -= longest_s
-
-    def _take(self) -> None:
-        queue, said = self._queue, None
-        while self._is_needed:
-            other = queue.run("clean_lock", holder=self._holder, lock_ms=LOCK_MS)
-            if other is None:
-                break
-            if other != said:
-                said = other
-                name = text_of(queue.name)
-                queue.connection.on_wait(f"waiting for another clean of {name}, by {text_of(said)}")
-            queue.clock.sleep(_POLL_S)
-        self._renewed_s = queue.clock.monotonic()

@@ -152,7 +152,7 @@ def kick(
     queue: Queue, ids: Iterable[bytes | Flush], *, expected: Expected = ANY, dry_run: bool = False
 ) -> Outcomes:
     """Push buried items onto the end of the main list; see `WorkQueue.kick_many`."""
-    args = {"which": "buried", "keeps_counts": False, "finishes_move": False}
+    args = {"which": "buried", "keeps_counts": False, "transit": None}
     act = by_script(queue, "push_scheduled", args, expected, dry_run=dry_run)
     return Outcomes(run(queue, act, ids, "kicking"))
 
@@ -165,7 +165,7 @@ def promote(
     Yields `PROMOTED` for an item that is now waiting, and `PRUNED` for an entry that was removed,
     because its item is gone, in a list, leased or buried.
     """
-    args = {"which": "delayed", "keeps_counts": True, "finishes_move": False}
+    args = {"which": "delayed", "keeps_counts": True, "transit": None}
     act = by_script(queue, "push_scheduled", args, dry_run=dry_run)
     now_ms = queue.now_ms()
     due: dict[bytes, None] = {}

@@ -22,7 +22,8 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
 from rwq_cli.core.inspect.keyspace import Survey
 from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.items.repairs import CleanLock, prune, repair, restore_guards
+from rwq_cli.core.items.lock import QueueLock
+from rwq_cli.core.items.repairs import prune, repair, restore_guards
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import DIGEST_DIGITS
 from rwq_cli.core.model import Outcome, OutcomeBatch, State, Status
@@ -101,7 +102,7 @@ class Look:
 class Fixer(NamedTuple):
     queue: Queue
     look: Look
-    lock: CleanLock
+    lock: QueueLock
     dry_run: bool
     bury_after: int | None = None
 
@@ -166,7 +167,7 @@ def clean(
     """See `WorkQueue.light_clean`. Reading the batches does the work, under the lock; a
     `ServerError` gets the number of actions before it."""
     queue.connection.set_no_touch()
-    with Acknowledged() as acknowledged, CleanLock(queue, dry_run=dry_run) as lock:
+    with Acknowledged() as acknowledged, QueueLock(queue, "clean", dry_run=dry_run) as lock:
         # Everything is read before anything is done, so that a dry run sees what the run sees.
         look = (_deep_look if deep else _light_look)(queue, lock)
         fixer = Fixer(queue, look, lock, dry_run, bury_after)
@@ -208,7 +209,7 @@ _BROKEN = {
 }
 
 
-def _light_look(queue: Queue, lock: CleanLock) -> Look:
+def _light_look(queue: Queue, lock: QueueLock) -> Look:
     processing = ListCursor(queue, queue.keys.processing)
     delayed = ScheduledCursor(queue, "delayed", page_size=1)
     first_commands = processing.first_command(), delayed.first_command()
@@ -232,7 +233,7 @@ def _light_look(queue: Queue, lock: CleanLock) -> Look:
     return look
 
 
-def _deep_look(queue: Queue, lock: CleanLock) -> Look:
+def _deep_look(queue: Queue, lock: QueueLock) -> Look:
     look = Look(FirstLook(queue.now_ms()))
     survey = Survey(queue, on_listed=look.note, pulse=lock.renew)
     for facts in lock.kept(survey.facts()):

@@ -13,7 +13,8 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.keyspace import EXAMPLES, Survey, shadowed_by_name, unlisted_owners
 from rwq_cli.core.inspect.lookup import facts_of, wrong_structures
 from rwq_cli.core.inspect.server_status import server_status
-from rwq_cli.core.items.repairs import CleanLock, repair
+from rwq_cli.core.items.lock import QueueLock
+from rwq_cli.core.items.repairs import repair
 from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.clean import CLEANED, OF_ONE_ITEM, Fixer, Look, Suspects
@@ -101,7 +102,7 @@ def diagnose(
     found = look.suspects = _second_look(queue, suspects, look.first)
     fixed: defaultdict[Code, set[bytes]] = defaultdict(set)
     if fix and found:
-        with CleanLock(queue, dry_run=dry_run) as lock:
+        with QueueLock(queue, "clean", dry_run=dry_run) as lock:
             for problem, outcomes in Fixer(queue, look, lock, dry_run).fix(FIXED):
                 fixed[problem.code].update(outcomes.ids)
 

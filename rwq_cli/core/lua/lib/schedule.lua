@@ -19,6 +19,11 @@ local function is_copy(facts)
   return string.sub(effective_lease(facts) or '', 1, #COPY_GUARD) == COPY_GUARD
 end
 
+-- Whether a move has buried an item, here or there.
+local function is_in_transit(facts)
+  return string.sub(effective_lease(facts) or '', 1, #MOVING_GUARD) == MOVING_GUARD
+end
+
 -- Delete the guards of IDs, or all of their leases. Otherwise, a session's lease under the other name stays, and so
 -- does a settling lease, which an item that was just pushed still needs.
 local function delete_guards(ids, leases_too)

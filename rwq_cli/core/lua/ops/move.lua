@@ -2,7 +2,7 @@
 -- include: expected, schedule, marks, target
 -- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item GET GETRANGE; renamed RENAMENX;
 --   to_main LPUSH; to_delayed ZREM; to_buried ZREM; to_returns HSET HDEL; to_leases SET DEL
--- commands: mv, undo
+-- commands: mv, mv --to-url, undo
 -- budget: 375 items  two leases are set and a key is renamed for each
 -- arg keeps_leased:flag  leave items with a lease or guard alone
 -- arg is_first_look  for each ID '1' if it is to be skipped if it is abandoned or orphaned; '0' for none

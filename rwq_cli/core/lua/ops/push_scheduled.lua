@@ -1,11 +1,11 @@
 -- Promote delayed items that are due, or kick buried ones: put them at the end of the main list.
 -- include: expected, schedule
 -- writes: main LPUSH; delayed ZREM; buried ZREM; leases SET DEL GET; returns HDEL; server TIME
--- commands: lease, kick, work, clean light, clean deep, doctor --fix
+-- commands: lease, kick, work, mv --to-url, clean light, clean deep, doctor --fix
 -- budget: 375 items  two leases are set for each
 -- arg which  'delayed' | 'buried'
 -- arg keeps_counts:flag  they keep their counts of returns
--- arg finishes_move:flag  also copies whose originals a move from another server has in hand
+-- arg transit  the reason of what a move has buried, to push only that; '' for anything but the copies of a move
 -- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing, changed, not-owner,
 -- wrong-type, moving. Of delayed: promoted, skipped, and pruned for an entry that is stale, that a burial supersedes,
@@ -45,7 +45,10 @@ local function kick_of(id, found, now_ms)
     stale[#stale + 1] = id
     return 'not-buried'
   end
-  return not finishes_move and is_copy(found) and 'moving' or 'kicked'
+  if transit ~= '' then
+    return reason_of(found) == transit and 'kicked' or 'not-buried'
+  end
+  return is_copy(found) and 'moving' or 'kicked'
 end
 
 return act(ids_in(words), is_kick and kick_of or promotion_of, function(groups)

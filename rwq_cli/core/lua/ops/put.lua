@@ -1,7 +1,7 @@
 -- Take items from where they are, and end their leases: put them back to main, delay them, or bury them.
 -- include: expected, schedule
 -- writes: main LPUSH RPUSH; leases SET GET DEL; returns HMGET HSET; delayed ZADD ZREM; buried ZADD ZREM; server TIME
--- commands: release, release --delay, bury, work
+-- commands: release, release --delay, bury, work, mv --to-url
 -- budget: 375 items  two leases are set for each
 -- arg to  'main', 'front' (to be leased next), 'delayed' or 'buried'
 -- arg delay_ms:number  how long to delay them, ms
@@ -38,7 +38,8 @@ local function status_of(id, found, now_ms)
     or not force and is_copy(found) and 'moving'
     or is_first[id] and needs_second_look(found, now_ms) and 'in-transit'
     or is_taken_away(found) and 'elsewhere'
-    or to == 'buried' and state_of(found, now_ms) == 'buried' and 'already-buried' or done
+    -- Buried by hand, it leaves the move that it was part of.
+    or to == 'buried' and state_of(found, now_ms) == 'buried' and not is_in_transit(found) and 'already-buried' or done
 end
 
 return act(ids, status_of, function(groups, facts, now_ms)

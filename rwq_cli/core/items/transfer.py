@@ -1,0 +1,305 @@
+"""Moving items to a queue that no script reaches together with theirs: in another slot of a
+cluster, another database or on another server."""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+
+from rwq_cli.core.batches import BUDGET, ProgressListener, in_batches
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.cursor import ScheduledCursor
+from rwq_cli.core.items.bulk import GROUP_CALLS, Act, by_script, unlisted
+from rwq_cli.core.items.lock import QueueLock
+from rwq_cli.core.items.restore import Line, restore
+from rwq_cli.core.items.schedule import put_args
+from rwq_cli.core.keys import BURIED_GUARD
+from rwq_cli.core.lua import script_words
+from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
+from rwq_cli.core.server.commands import REFUSED
+from rwq_cli.core.server.patience import CancelToken
+from rwq_cli.core.state.expected import Expected, Located, token_of
+from rwq_cli.core.state.probe import ItemSnapshot, Skipped, existing, read_snapshots
+from rwq_cli.core.state.rules import Transit
+
+_ITEMS = frozenset(state for state in State if state.is_item)
+_SCHEDULED = frozenset(state for state in State if state.is_scheduled)
+# What a cut move has left is finished in parts of this many items.
+_PART_ITEMS = 6 * BUDGET.items
+# The field of `Q:moved:…` that names the mover.
+_MOVER = b""
+
+
+class Transfer:
+    """Moves items between two queues, one mover of the source at a time.
+
+    Each item is buried in its queue, copied to the other one as a buried item, removed here, and
+    kicked there. So at every instant it exists, and nobody can lease it twice: a buried item is
+    left alone by every cleaner and worker. The script that removes it writes its ID into
+    `Q:moved:…` of the source, which the mover has begun and deletes when all copies are kicked.
+
+    A move that was cut leaves items that say where they were going. The next one of the same kind
+    finishes it:
+
+    | here            | in `Q:moved:…` | there           | what is done                         |
+    | --------------- | -------------- | --------------- | ------------------------------------ |
+    | anything        | yes            | the copy        | it is kicked                         |
+    | anything        | no             | the copy        | it is removed: the original stayed,  |
+    |                 |                |                 | or whoever took it away has it       |
+    | buried to move  |                | nothing by then | copied again, removed, kicked        |
+
+    Without `Q:moved:…`, the source has lost its data, or an older rwq was at work: a copy whose
+    original is gone is kicked.
+
+    With `force`, leased items are moved, too, and their leases end. A transfer may be used for
+    several rounds, each a `turn`.
+    """
+
+    def __init__(self, queue: Queue, to: Queue, *, force: bool) -> None:
+        self._queue, self._to, self._force = queue, to, force
+        # A request to stop waits until what is in transit has arrived, and the steps of a move have
+        # no progress of their own.
+        self._here, self._there = _undisturbed(queue), _undisturbed(to)
+        # They name the server if they have two: another move is to another one.
+        has_two = queue.connection.root is not to.connection.root
+        source, destination = (
+            end.connection.address.encode() if has_two else None for end in (queue, to)
+        )
+        self._leaving = Transit(False, to.name, destination).reason
+        self._coming = Transit(True, queue.name, source).reason
+        self._moved = queue.keys.moved(self._leaving)
+        self._lock = QueueLock(queue, "move")
+        # Whether what an older rwq may have left was looked for; and whether something is in
+        # transit, for all that is known.
+        self._has_looked, self._has_cut = False, True
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Be the mover of the source within a block; another is waited for."""
+        with self._lock:
+            try:
+                yield
+            finally:
+                self._lock.moved = None if self._has_cut else self._moved
+
+    def begin(self) -> Iterator[OutcomeBatch]:
+        """Begin to move within a `turn`, or go on. If this is the first mover, or another has been
+        at work since, finish what a cut one has left."""
+        self._lock.renew()
+        mover = self._here.call("HGET", self._moved, _MOVER)
+        if mover == self._lock.holder:
+            return
+        self._has_cut = mover is not None or not self._has_looked
+        if self._has_cut:
+            yield from self._finish_copies()
+        begun = "HSET", self._moved, _MOVER, self._lock.holder
+        self._here.call_all([("DEL", self._moved), begun])
+        if self._has_cut:
+            yield from self._finish_originals()
+        self._has_looked, self._has_cut = True, False
+
+    def acting(self, expected: Expected, *, dry_run: bool) -> Act:
+        """Return what moves items, whose data the caller has read."""
+        queue, force = self._queue, self._force
+        to_nowhere = {"to": queue.keys.absent, "keeps_leased": not force, "is_first_look": False}
+        look = by_script(
+            queue, "move", {**to_nowhere, "marks": b"", "lines": ""}, expected, dry_run=True
+        )
+        if not force:
+            # What was delayed or buried since it was read stays so.
+            states = _ITEMS if expected.states is None else expected.states
+            expected = expected._replace(states=states - _SCHEDULED)
+        bury_args = put_args("buried", b"", reason=self._leaving, force=force)
+        bury = by_script(self._here, "put", bury_args, expected)
+
+        def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
+            for group in in_batches((call for call in calls if call.ids), items_max=GROUP_CALLS):
+                looks = look(group, is_first_look)
+                outcomes = {outcome.item_id: outcome for batch in looks for outcome in batch}
+                movable = [i for i, outcome in outcomes.items() if outcome.status is Status.MOVED]
+                taken = existing(self._to, movable)
+                outcomes |= _with_status(taken, Status.CONFLICT)
+                if not dry_run:
+                    yield from self.begin()
+                    free = set(movable).difference(taken)
+                    with self._in_transit():
+                        outcomes |= self._move(group, free, bury, is_first_look)
+                for call in group:
+                    yield OutcomeBatch.of(outcomes[item_id] for item_id in call.ids)
+                self._stop_if_asked()
+
+        return act
+
+    def _move(
+        self, group: Sequence[Located], free: set[bytes], bury: Act, is_first_look: bool
+    ) -> dict[bytes, Outcome]:
+        """Move those of some calls that are free there, and whose data was read."""
+        outcomes: dict[bytes, Outcome] = {}
+        calls: list[Located] = []
+        for call in group:
+            # The others were added, or their leases have ended, since the items were read.
+            late = Status.CHANGED if call.how == "name" else Status.ELSEWHERE
+            unread = free.intersection(call.ids) - (call.saved or {}).keys()
+            outcomes |= _with_status(unread, late)
+            calls.append(call.only(free - unread))
+        data_read = {item.item_id: item for call in calls for item in call.read}
+        items: list[ItemSnapshot] = []
+        for batch in bury(calls, is_first_look):
+            outcomes |= {outcome.item_id: outcome for outcome in batch}
+            buried_ids = batch.ids_with(Status.BURIED, Status.ALREADY_BURIED)
+            items += map(data_read.__getitem__, buried_ids)
+        return outcomes | {outcome.item_id: outcome for outcome in self._carry(items)}
+
+    def _carry(self, items: Sequence[ItemSnapshot]) -> OutcomeBatch:
+        """Copy items that are buried here to the other queue, remove them here, kick them there.
+
+        What cannot be moved is kicked here: the other queue has its ID, or its data was edited.
+        """
+        if not items:
+            return OutcomeBatch.of(())
+        statuses = {item.item_id: Status.CONFLICT for item in items}
+        try:
+            copied = self._copy(items)
+            statuses |= self._remove_originals(item for item in items if item.item_id in copied)
+            moved = [item_id for item_id in copied if statuses[item_id] is Status.MOVED]
+            self._lock.keep()
+            _push(self._there, moved, self._coming)
+            self._remove_copies([item_id for item_id in copied if item_id not in moved])
+            gone = Status.MOVED, Status.MISSING
+            staying = [item_id for item_id, status in statuses.items() if status not in gone]
+            _push(self._here, staying, self._leaving)
+        except ServerError as error:
+            error.in_doubt, error.doubtful = True, len(items)
+            error.hint = "some are still buried in transit; run the same rwq mv again"
+            raise
+        return OutcomeBatch.of(Outcome(item_id, status) for item_id, status in statuses.items())
+
+    def _copy(self, items: Sequence[ItemSnapshot]) -> dict[bytes, None]:
+        """Add items to the other queue as buried ones, in their order; the IDs that it has now."""
+        now_ms, guard = self._there.now_ms(), Lease(BURIED_GUARD + self._coming, None)
+        copies = (
+            item._replace(place=None, lease=guard, due_ms=None, buried_ms=now_ms + number / 1000)
+            for number, item in enumerate(items, 1)
+        )
+        copied: dict[bytes, None] = {}
+        for batch in restore(self._there, (Line(0, copy_) for copy_ in copies)).batches:
+            copied.update(dict.fromkeys(batch.ids_with(Status.IMPORTED, Status.ALREADY_THERE)))
+            self._lock.keep()
+        return copied
+
+    def _remove_originals(self, items: Iterable[ItemSnapshot]) -> dict[bytes, Status]:
+        """Remove items here, and write that down: those that are still as they were copied."""
+        args = {"reason": self._leaving, "moved": self._moved, "holder": self._lock.holder}
+        budget = self._here.budget("remove_buried")
+        limits = {"items_max": budget.items, "size_max": budget.bytes}
+        calls = []
+        for number, batch in enumerate(in_batches(items, **limits, size_of=_size_of)):
+            rest = [word for item in batch for word in (item.item_id, token_of(item.data))]
+            words = script_words("remove_buried", rest, begins=number == 0, **args)
+            calls.append(([item.item_id for item in batch], words))
+        statuses: dict[bytes, Status] = {}
+        for ids, reply in self._here.run_each("remove_buried", calls):
+            if reply is not REFUSED:
+                if not reply[0]:
+                    raise self._lock.lost()
+                outcomes = OutcomeBatch.from_reply(ids, reply)
+                statuses.update((outcome.item_id, outcome.status) for outcome in outcomes)
+        return statuses
+
+    def _remove_copies(self, ids: Iterable[bytes]) -> None:
+        args = {"reason": self._coming, "moved": None, "holder": None, "begins": False}
+        batches = in_batches(ids, items_max=self._there.budget("remove_buried").items)
+        calls = (
+            (batch, script_words("remove_buried", [w for i in batch for w in (i, "")], **args))
+            for batch in batches
+        )
+        deque(self._there.run_each("remove_buried", calls), maxlen=0)
+
+    def finishing(self) -> Iterator[OutcomeBatch]:
+        """What `begin` would finish."""
+        arrived, _ = self._copies()
+        yield OutcomeBatch.all_of(arrived, Status.FINISHED)
+        yield OutcomeBatch.all_of(_buried_ids(self._queue, self._leaving), Status.FINISHED)
+
+    def _finish_copies(self) -> Iterator[OutcomeBatch]:
+        """Kick the copies that have arrived, and remove the others."""
+        arrived, outdated = self._copies()
+        for ids in in_batches(arrived, items_max=_PART_ITEMS):
+            self._lock.keep()
+            _push(self._there, ids, self._coming)
+            yield OutcomeBatch.all_of(ids, Status.FINISHED)
+        self._remove_copies(outdated)
+
+    def _finish_originals(self) -> Iterator[OutcomeBatch]:
+        """Move what is buried to be moved."""
+        for ids in in_batches(_buried_ids(self._queue, self._leaving), items_max=_PART_ITEMS):
+            reads = read_snapshots(self._here, unlisted(ids), Skipped())
+            items = (item for _, batch in reads for item in batch if item.reason == self._leaving)
+            for part in in_batches(items, size_max=4 * BUDGET.bytes, size_of=_size_of):
+                with self._in_transit():
+                    outcomes = self._carry(part)
+                self._has_cut = True
+                yield OutcomeBatch.all_of(outcomes.ids_with(Status.MOVED), Status.FINISHED)
+                yield outcomes.without(Status.MOVED)
+                self._stop_if_asked()
+
+    def _copies(self) -> tuple[list[bytes], list[bytes]]:
+        """The copies whose originals a move has removed here, and the others, in order."""
+        copies = _buried_ids(self._to, self._coming)
+        moved = set(self._queue.call("HKEYS", self._moved))
+        moved = moved or set(copies).difference(existing(self._queue, copies))
+        return [i for i in copies if i in moved], [i for i in copies if i not in moved]
+
+    @contextmanager
+    def _in_transit(self) -> Iterator[None]:
+        """In the block, a first Ctrl-C is only noted."""
+        connection = self._queue.connection
+        connection.stop.is_polled = self._has_cut = True
+        try:
+            yield
+        except KeyboardInterrupt:
+            connection.on_wait("rwq: items in transit are buried; the same mv finishes them")
+            raise
+        finally:
+            connection.stop.is_polled = False
+        self._has_cut = False
+
+    def _stop_if_asked(self) -> None:
+        if self._queue.connection.stop.requested:
+            raise KeyboardInterrupt
+
+
+def _undisturbed(queue: Queue) -> Queue:
+    """The same queue over the same connections, but no request to stop cuts its calls, and they
+    have no progress."""
+    undisturbed, connection = copy(queue), copy(queue.connection)
+    connection.stop, connection.progress = CancelToken(), ProgressListener()
+    undisturbed.connection = connection
+    undisturbed.call, undisturbed.call_all = connection.call, connection.call_all
+    return undisturbed
+
+
+def _size_of(item: ItemSnapshot) -> int:
+    return len(item.data)
+
+
+def _with_status(ids: Iterable[bytes], status: Status) -> dict[bytes, Outcome]:
+    return {item_id: Outcome(item_id, status) for item_id in ids}
+
+
+def _buried_ids(queue: Queue, reason: bytes) -> list[bytes]:
+    """The items that are buried for this reason, in order."""
+    buried_ids: list[bytes] = []
+    for ids in ScheduledCursor(queue, "buried"):
+        guards = queue.call("MGET", *map(queue.keys.lease, ids))
+        pairs = zip(ids, guards, strict=True)
+        buried_ids += [item_id for item_id, guard in pairs if guard == BURIED_GUARD + reason]
+    return buried_ids
+
+
+def _push(queue: Queue, ids: Collection[bytes], reason: bytes) -> None:
+    """Put items that are buried for this reason at the end of the main list, with their counts of
+    returns."""
+    args = {"which": "buried", "keeps_counts": True, "transit": reason}
+    deque(by_script(queue, "push_scheduled", args)(unlisted(ids), False), maxlen=0)
