@@ -100,7 +100,8 @@ def test_each_error_has_its_exit_code() -> None:
         },
         ExitStatus.PARTIAL: {"output"},
         ExitStatus.SERVER: {
-            *("server-error", "unreachable", "connection-lost", "authentication-failed"),
+            *("server-error", "unreachable", "connection-lost", "lock-lost"),
+            "authentication-failed",
             "sentinel-authentication-failed",
             *("permission-denied", "wrong-type", "out-of-memory", "read-only", "loading"),
             *("local-server", "busy", "unavailable", "wrong-node", "script-error"),

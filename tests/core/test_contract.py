@@ -59,6 +59,8 @@ EXCEPTIONS = {
     ("move", b"abandoned behind half a guard"): "o",
     ("kick", b"leased and buried by one name"): "o",
     ("lease by ID", b"in main and leased"): "=",
+    # It leaves the move.
+    **dict.fromkeys((("bury", b"being moved"), ("bury by force", b"being moved")), "b"),
     # Its data are there.
     ("add", b"a list for its lease"): "d",
 }

@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterable
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Outcome, Server, State, Status, WorkQueue, connect
+from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.items.complete import complete, remove
-from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.move import move, move_back
 from tests.conftest import Foreign, Interleaved, contents
-from tests.servers import PrivateServer
 from tests.support import Journal, lines_of, many
 
 Saving = Callable[[WorkQueue, Iterable[bytes], Journal], Iterable[Outcome]]
@@ -130,82 +128,6 @@ class TestMove:
         assert raw.hgetall("other:returns") == {ids[1]: b"4"}
         assert len(contents(raw)) == count + 1 + 4
         assert journal.ids == moved
-
-    def test_to_another_database(
-        self, server: PrivateServer, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        other = WorkQueue(connect(Server(f"{server.url}?db=1")), b"jobs")
-        foreign.waiting(b"a", b"b", b"there")
-        foreign.leased(b"leased")
-        other.add(b"another", b"there")
-        wanted = [b"a", b"b", b"there", b"leased", b"gone"]
-        for dry_run in (True, False):
-            outcomes = move(queue, wanted, other, Journal(), dry_run=dry_run)
-            assert [outcome.status for outcome in outcomes] == [
-                *(Status.MOVED, Status.MOVED, Status.CONFLICT, Status.NOT_OWNER, Status.MISSING)
-            ]
-        assert [item.item_id for item in other.lease_many(9)] == [b"there", b"a", b"b"]
-        assert raw.lrange("jobs:queue", 0, -1) == [b"there"]
-        assert raw.lrange("jobs:processing", 0, -1) == [b"leased"]
-        assert raw.exists("jobs:buried", "jobs:item:a", "jobs:lease:a") == 0
-
-    def test_an_interrupt_waits_until_what_is_in_transit_has_arrived(
-        self, interleaved: Interleaved, server: PrivateServer, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a", b"b", b"c")
-        other = WorkQueue(connect(Server(f"{server.url}?db=1")), b"jobs")
-        stop, seen = interleaved.stop, []
-
-        def interrupt(call: str) -> None:
-            stop.requested |= call == "complete"
-
-        interleaved.before = interrupt
-        ids = [b"a", b"b", b"c"]
-        moved = move(WorkQueue(interleaved, b"jobs"), ids, other, Journal())
-        with pytest.raises(KeyboardInterrupt):
-            seen.extend(each.status for each in moved)
-        assert (stop.requested, seen) == (True, [Status.MOVED] * 3)
-        assert [item.item_id for item in other.lease_many(9)] == ids
-        assert raw.exists("jobs:buried", "jobs:queue") == 0
-
-    def test_a_move_that_was_cut_goes_on_to_no_other_server(
-        self, server: PrivateServer, queue: WorkQueue, foreign: Foreign
-    ) -> None:
-        first, second = (
-            WorkQueue(connect(Server(f"{server.url}?db={db}")), b"jobs") for db in (1, 2)
-        )
-        foreign.waiting(b"a")
-        where = first.connection.address.encode()
-        queue.bury(b"a", reason=b"being moved to jobs on %b; the same rwq mv finishes it" % where)
-        for other, is_there in ((second, False), (first, True)):
-            finished = [Outcome(b"a", Status.FINISHED)] * is_there
-            assert list(queue.move_many([], other)) == finished
-            assert [item.item_id for item in other.lease_many(9)] == [b"a"] * is_there
-
-    def test_a_copy_of_an_item_that_was_kicked_here_is_removed(
-        self, server: PrivateServer, queue: WorkQueue, foreign: Foreign
-    ) -> None:
-        other = WorkQueue(connect(Server(f"{server.url}?db=1")), b"jobs")
-        foreign.waiting(b"a")
-        other.add(b"data of a", b"a")
-        where = queue.connection.address.encode()
-        said = b"being moved here from jobs on %b; the same rwq mv finishes it" % where
-        other.bury(b"a", reason=said)
-        assert list(queue.move_many([], other)) == []
-        assert (queue.state(b"a"), other.state(b"a")) == (State.WAITING, State.GONE)
-
-    def test_a_copy_is_not_to_be_had_while_the_original_may_be_there(
-        self, queue: WorkQueue, foreign: Foreign
-    ) -> None:
-        foreign.buried(b"a", b"being moved here from jobs on x; the same rwq mv finishes it")
-        foreign.buried(b"b", b"being moved to jobs on x; the same rwq mv finishes it")
-        ends = [queue.release(b"a"), queue.release(b"a", delay_s=9), queue.bury(b"a", reason=b"x")]
-        assert [each.status for (each,) in ends] == [Status.MOVING] * 3
-        ((item, is_leased),) = lease_ids(queue, [b"a"])
-        assert (is_leased, item.state) == (False, State.BURIED)
-        statuses = [each.status for each in queue.kick_many([b"a", b"b"])]
-        assert statuses == [Status.MOVING, Status.KICKED]
-        assert queue.release(b"a", force=True)[0].status is Status.RELEASED
 
 
 def test_only_untouched_items_are_moved_back(

@@ -283,13 +283,28 @@ PROTOCOL: tuple[Fault, ...] = (
         "return (*keys, self.keys.absent) if self.connection.is_cluster else keys",
         "return keys",
     ),
-    # Q:clean-lock.
+    # Q:clean-lock, Q:move-lock.
     Fault(
         "two-cleans-at-once",
         "Two cleans are at work on a queue: each returns what the other has just returned.",
-        f"{_OPS}/clean_lock.lua",
-        "elseif found and found ~= holder then",
+        f"{_OPS}/lock.lua",
+        "elseif current and current ~= holder then",
         "elseif false then",
+    ),
+    Fault(
+        "a-mover-that-lost-its-turn",
+        "A move that was stopped for long removes items whose copies the next one has removed.",
+        f"{_OPS}/remove_buried.lua",
+        "redis.call('HGET', moved, '') ~= holder",
+        "false",
+    ),
+    # Q:moved.
+    Fault(
+        "removed-and-moved",
+        "What was removed at the source of a move that was killed comes back at the destination.",
+        f"{_CORE}/items/transfer.py",
+        'moved = set(self._queue.call("HKEYS", self._moved))',
+        "moved = set[bytes]()",
     ),
     # Names.
     Fault(

@@ -1,0 +1,214 @@
+"""Moves between queues that no script reaches together: turns, and what cuts leave."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Connection, Outcome, Server, State, Status, WorkQueue, connect
+from rwq_cli.core.errors import LockLost
+from rwq_cli.core.items.lease import lease_ids
+from rwq_cli.core.items.move import Mover, move
+from tests.conftest import FakeClock, Foreign, Interleaved
+from tests.servers import PrivateServer
+from tests.support import Journal
+
+IDS = [b"a", b"b", b"c"]
+LOCK = "jobs:move-lock"
+_TO = b"being moved to jobs on %b; the same rwq mv finishes it"
+_FROM = b"being moved here from jobs on %b; the same rwq mv finishes it"
+
+
+@pytest.fixture
+def far(server: PrivateServer) -> Iterator[WorkQueue]:
+    """A queue in another database."""
+    with connect(Server(f"{server.url}?db=1")) as connection:
+        yield WorkQueue(connection, b"jobs")
+
+
+@pytest.fixture
+def left_by_older_rwq(queue: WorkQueue, far: WorkQueue) -> Callable[[bytes, bytes], None]:
+    """Leave an original and a copy as a cut move of 0.2 did, with no note of what it removed."""
+
+    def leave(original: bytes, copy: bytes) -> None:
+        if original:
+            queue.add(b"data of " + original, original)
+            queue.bury(original, reason=_TO % far.connection.address.encode())
+        if copy:
+            far.add(b"data of " + copy, copy)
+            far.bury(copy, reason=_FROM % queue.connection.address.encode())
+
+    return leave
+
+
+def test_to_another_database(
+    queue: WorkQueue, far: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"a", b"b", b"there")
+    foreign.leased(b"leased")
+    far.add(b"another", b"there")
+    wanted = [b"a", b"b", b"there", b"leased", b"gone"]
+    for dry_run in (True, False):
+        outcomes = move(queue, wanted, far, Journal(), dry_run=dry_run)
+        assert [outcome.status for outcome in outcomes] == [
+            *(Status.MOVED, Status.MOVED, Status.CONFLICT, Status.NOT_OWNER, Status.MISSING)
+        ]
+    assert [item.item_id for item in far.lease_many(9)] == [b"there", b"a", b"b"]
+    assert raw.lrange("jobs:queue", 0, -1) == [b"there"]
+    assert raw.lrange("jobs:processing", 0, -1) == [b"leased"]
+    assert not {b"jobs:buried", b"jobs:item:a", b"jobs:lease:a"} & {*raw.keys()}
+    assert raw.keys("jobs:move*") == []
+
+
+def test_an_interrupt_waits_until_what_is_in_transit_has_arrived(
+    interleaved: Interleaved, far: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(*IDS)
+    stop, statuses = interleaved.stop, []
+
+    def interrupt(call: str) -> None:
+        stop.requested |= call == "remove_buried"
+
+    interleaved.before = interrupt
+    moved = move(WorkQueue(interleaved, b"jobs"), IDS, far, Journal())
+    with pytest.raises(KeyboardInterrupt):
+        statuses.extend(outcome.status for outcome in moved)
+    assert (stop.requested, statuses) == (True, [Status.MOVED] * 3)
+    assert [item.item_id for item in far.lease_many(9)] == IDS
+    assert raw.keys("jobs:*") == []
+
+
+class TestTurns:
+    def test_a_second_move_waits_for_the_first_and_says_for_whom(
+        self, queue: WorkQueue, far: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(*IDS)
+        raw.set(LOCK, "ann@ops1:17:ab", px=15_000)
+        messages: list[str] = []
+        queue.connection.on_wait = messages.append
+
+        def end() -> None:
+            if len(clock.slept_s) == 4:
+                assert raw.llen("jobs:queue") == 3
+                raw.delete(LOCK)
+
+        clock.during_sleep = end
+        assert {outcome.status for outcome in queue.move_many(IDS, far)} == {Status.MOVED}
+        assert messages == ["waiting for another move of jobs, by ann@ops1:17:ab"]
+        assert raw.exists(LOCK) == 0
+
+    def test_no_other_move_waits_and_no_dry_run_takes_a_lock(
+        self, queue: WorkQueue, far: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(*IDS)
+        raw.set(LOCK, "ann@ops1:17:ab", px=15_000)
+        assert queue.move(b"a", to=b"other")[0].status is Status.MOVED
+        assert {o.status for o in move(queue, IDS[1:], far, dry_run=True)} == {Status.MOVED}
+        assert raw.get(LOCK) == b"ann@ops1:17:ab"
+
+    def test_rounds_give_others_their_turn_and_look_for_cut_moves_once(
+        self, interleaved: Interleaved, far: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        queue = WorkQueue(interleaved, b"jobs", clock=FakeClock())
+        mover = Mover(queue, far)
+        for item_id in IDS:
+            foreign.waiting(item_id)
+            interleaved.calls.clear()
+            assert [o.status for o in mover.move([item_id])] == [Status.MOVED]
+            assert ("ZRANGE" in "".join(interleaved.calls)) is (item_id == b"a")
+            assert raw.exists(LOCK) == 0
+        foreign.waiting(b"d")
+        Foreign(raw).buried(b"cut", _TO % far.connection.address.encode())
+        raw.hset(queue.keys.moved(_TO % far.connection.address.encode()), "", "another")
+        assert [o.status for o in mover.move([b"d"])] == [Status.FINISHED, Status.MOVED]
+
+    @pytest.mark.parametrize("has_ended", [False, True])
+    def test_one_that_was_stopped_for_long_ends_and_says_so(
+        self,
+        interleaved: Interleaved,
+        connection: Connection,
+        far: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        has_ended: bool,
+    ) -> None:
+        """Another has its turn after the items were buried; or has had it before their removal."""
+        foreign.waiting(*IDS)
+        clock, another = FakeClock(), Mover(WorkQueue(connection, b"jobs"), far)
+        statuses: list[Status] = []
+
+        def stop(name: str) -> None:
+            if name == "put" and not has_ended:
+                clock.now_s += 20
+                raw.set(LOCK, "another")
+            elif name == "remove_buried" and has_ended and not statuses:
+                clock.now_s += 20
+                raw.delete(LOCK)
+                statuses.extend(outcome.status for outcome in another.move(IDS))
+
+        interleaved.before = stop
+        with pytest.raises(LockLost, match="another move of jobs") as caught:
+            list(move(WorkQueue(interleaved, b"jobs", clock=clock), IDS, far, Journal()))
+        assert (caught.value.in_doubt, caught.value.doubtful) == (True, 3)
+        raw.delete(LOCK)
+        statuses += (outcome.status for outcome in move(WorkQueue(connection, b"jobs"), [], far))
+        assert [status for status in statuses if status is Status.FINISHED] == [Status.FINISHED] * 3
+        assert [item.item_id for item in far.lease_many(9)] == IDS
+        assert raw.keys("jobs:*") == []
+
+
+class TestCut:
+    """What a move has left that was killed."""
+
+    def test_a_move_goes_on_to_no_other_server(
+        self, server: PrivateServer, queue: WorkQueue, foreign: Foreign
+    ) -> None:
+        first, second = (
+            WorkQueue(connect(Server(f"{server.url}?db={db}")), b"jobs") for db in (1, 2)
+        )
+        foreign.waiting(b"a")
+        queue.bury(b"a", reason=_TO % first.connection.address.encode())
+        for other, is_there in ((second, False), (first, True)):
+            finished = [Outcome(b"a", Status.FINISHED)] * is_there
+            assert list(queue.move_many([], other)) == finished
+            assert [item.item_id for item in other.lease_many(9)] == [b"a"] * is_there
+
+    def test_one_of_an_older_rwq_is_finished_and_loses_nothing(
+        self,
+        queue: WorkQueue,
+        far: WorkQueue,
+        left_by_older_rwq: Callable[[bytes, bytes], None],
+    ) -> None:
+        left_by_older_rwq(b"a", b"a")
+        left_by_older_rwq(b"b", b"")
+        left_by_older_rwq(b"", b"c")
+        assert {o.item_id: o.status for o in queue.move_many([], far)} == dict.fromkeys(
+            IDS, Status.FINISHED
+        )
+        assert [item.item_id for item in far.lease_many(9)] == [b"c", b"a", b"b"]
+
+    def test_a_copy_of_an_item_that_was_kicked_here_is_removed(
+        self,
+        queue: WorkQueue,
+        far: WorkQueue,
+        left_by_older_rwq: Callable[[bytes, bytes], None],
+    ) -> None:
+        left_by_older_rwq(b"a", b"a")
+        queue.kick(b"a")
+        assert list(queue.move_many([], far)) == []
+        assert (queue.state(b"a"), far.state(b"a")) == (State.WAITING, State.GONE)
+
+    def test_a_copy_is_not_to_be_had_while_the_original_may_be_there(
+        self, queue: WorkQueue, foreign: Foreign
+    ) -> None:
+        foreign.buried(b"a", _FROM % b"x")
+        foreign.buried(b"b", _TO % b"x")
+        ends = [queue.release(b"a"), queue.release(b"a", delay_s=9), queue.bury(b"a", reason=b"x")]
+        assert [outcome.status for (outcome,) in ends] == [Status.MOVING] * 3
+        ((item, is_leased),) = lease_ids(queue, [b"a"])
+        assert (is_leased, item.state) == (False, State.BURIED)
+        assert queue.bury(b"b")[0].status is Status.BURIED
+        assert queue.bury(b"b")[0].status is Status.ALREADY_BURIED
+        statuses = [outcome.status for outcome in queue.kick_many([b"a", b"b"])]
+        assert statuses == [Status.MOVING, Status.KICKED]
+        assert queue.release(b"a", force=True)[0].status is Status.RELEASED
