@@ -16,7 +16,18 @@ REFUSED = object()
 # among them is not sent again after its reply was lost.
 _READS = frozenset(
     (
-        *("ACL", "CONFIG", "EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HLEN", "HMGET"),
+        *(
+            "ACL",
+            "CONFIG",
+            "EXISTS",
+            "GET",
+            "GETRANGE",
+            "HEXISTS",
+            "HGET",
+            "HKEYS",
+            "HLEN",
+            "HMGET",
+        ),
         *("HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "OBJECT"),
         *("PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE"),
         *("ZRANGEBYSCORE", "ZRANK", "ZREVRANGE", "ZREVRANK", "ZSCAN", "ZSCORE"),
