@@ -15,7 +15,7 @@ import rwq_cli
 from tests.driver import Rwq
 from tests.servers import PrivateServer
 
-pytest.importorskip("hatchling", "1.27")
+pytest.importorskip("hatchling")
 pytest.importorskip("pip")
 
 ROOT = Path(__file__).parents[2]
