@@ -19,6 +19,7 @@ ROOT = Path(rwq_cli.__file__).parent
 ROOMS = (
     "core.errors",
     "core.clock",
+    "core.health",
     "core.model",
     "core.keys",
     "core.batches",

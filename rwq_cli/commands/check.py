@@ -1,24 +1,36 @@
 """`rwq check`: compare a queue's counts with limits, for monitoring."""
 
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
-from typing import Annotated, Any
+from math import inf
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rwq_cli.cli.connect import OpenQueues, warn_if_missing
+from rwq_cli.cli.connect import OpenQueues, warn_missing
 from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption
 from rwq_cli.commands import Duration, InvalidArgument, Settings, command, option
 from rwq_cli.core.errors import ServerError, Unavailable, Unreachable
+from rwq_cli.core.health import ServerStatus
 from rwq_cli.core.inspect import thresholds
 from rwq_cli.core.inspect.queues import exists
-from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure
+from rwq_cli.core.inspect.server_status import server_statuses
+from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, Range
 from rwq_cli.core.server.patience import deadline
 from rwq_cli.environment import signals_to
 from rwq_cli.exit_codes import MonitoringStatus, UsageError
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.exposition import exposition
-from rwq_cli.views.monitoring import CHECK_FIELDS, nagios_line, nagios_lines, queue_metrics
+from rwq_cli.views.health import server_metrics
+from rwq_cli.views.monitoring import (
+    CHECK_FIELDS,
+    nagios_line,
+    nagios_lines,
+    queue_metrics,
+)
+
+if TYPE_CHECKING:
+    from rwq_cli.core.queue import WorkQueue
 
 # Monitoring systems kill a check after 10 s, and then know nothing.
 ANSWERS_WITHIN_S = 9.0
@@ -29,27 +41,43 @@ PASSWORD_SHARE = 0.8
 CheckFormat = StrEnum("CheckFormat", "NAGIOS PROMETHEUS")
 
 
-def _limit(text: str) -> tuple[Measure, float]:
+def _limit(text: str) -> tuple[Measure, Range]:
     name, _, value = text.partition("=")
     if name not in tuple(Measure):
         raise UsageError(
-            f"not a limit: {text!r}", f"give NAME=VALUE; the names are {', '.join(Measure)}"
+            f"not a limit: {text!r}", f"give NAME=RANGE; the names are {', '.join(Measure)}"
         )
-    if name == Measure.AGE:
-        return Measure.AGE, Duration(value)
-    if not (value.isascii() and value.isdecimal()):
+    measure, (low, colon, high) = Measure(name), value.removeprefix("@").rpartition(":")
+    lowest = -inf if low == "~" else _bound(measure, low) if low else 0
+    highest = inf if colon and not high else _bound(measure, high)
+    if lowest > highest:
+        raise UsageError(f"no value is in the range of {text}", "give LOW:HIGH")
+    return measure, Range(lowest, highest, value.startswith("@"))
+
+
+def _bound(measure: Measure, text: str) -> float:
+    if measure.is_time:
+        return Duration(text)
+    if not (text.isascii() and text.isdecimal()):
         raise UsageError(
-            f"the limit of {name} cannot be {value!r}", "it must be a whole number of at least 0"
+            f"the limit of {measure} cannot be {text!r}",
+            "it must be a whole number of at least 0, or a range such as 1:, 10:20 or @0",
         )
-    return Measure(name), min(int(value), COUNT_MAX)
+    return min(int(text), COUNT_MAX)
 
 
 def _limits(
-    warn: Sequence[tuple[Measure, float]], critical: Sequence[tuple[Measure, float]], *, deep: bool
+    warn: Sequence[tuple[Measure, Range]], critical: Sequence[tuple[Measure, Range]], *, deep: bool
 ) -> dict[Measure, Limits]:
-    limits = {each: Limits(dict(warn).get(each), dict(critical).get(each)) for each in Measure}
-    for measure, (warns, criticals) in limits.items():
-        if warns is not None and criticals is not None and warns > criticals:
+    for option_name, pairs in (("--warn", warn), ("--critical", critical)):
+        names = [measure for measure, _ in pairs]
+        if repeated := next((name for name in names if names.count(name) > 1), None):
+            raise InvalidArgument(
+                f"{option_name} {repeated} was given twice", "give each limit once"
+            )
+    limits = {name: Limits(dict(warn).get(name), dict(critical).get(name)) for name in Measure}
+    for measure, (warning, alarm) in limits.items():
+        if warning and alarm and warning.high > alarm.high and not alarm.is_inside:
             raise InvalidArgument(
                 f"--warn {measure} is above --critical {measure}",
                 "the warning limit must be the lower one",
@@ -92,12 +120,15 @@ def check(
     settings: Settings,
     warn: Annotated[
         list[Any] | None,
-        option("--warn NAME=VALUE", f"WARNING above: {', '.join(Measure)}; repeatable.", _limit),
+        option("--warn NAME=RANGE", f"WARNING outside it: {', '.join(Measure)}.", _limit),
     ] = None,
     critical: Annotated[
-        list[Any] | None, option("--critical NAME=VALUE", "CRITICAL if more than this.", _limit)
+        list[Any] | None, option("--critical NAME=RANGE", "CRITICAL outside of it.", _limit)
     ] = None,
     deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
+    must_exist: Annotated[
+        bool, option("--must-exist", "CRITICAL if the queue has no key.")
+    ] = False,
     output_format: Annotated[
         CheckFormat, option("--format", "nagios: one line; prometheus: for a textfile collector.")
     ] = CheckFormat.NAGIOS,
@@ -108,42 +139,99 @@ def check(
 
     rwq check -q jobs --warn waiting=100 --critical waiting=1000
     rwq check -q jobs --critical age=15m --warn abandoned=10
+    rwq check -q jobs --must-exist --critical waiting=1:5000
     rwq check --all-queues --format prometheus
     """
     limits = _limits(warn or (), critical or (), deep=deep)
     is_nagios = output_format is CheckFormat.NAGIOS
-    checks: list[Check] = []
-    unread: dict[bytes, str] = {}
-    seconds = ANSWERS_WITHIN_S if is_nagios and not deep else 0.0
-    with _in_time(seconds):
-        with deadline(PASSWORD_SHARE * seconds):
-            opened = OpenQueues(settings, all_queues=all_queues, any_type=True).find()
-        is_line, rest = is_nagios and opened.is_one, iter(opened.queues)
-        for queue in rest:
-            if settings.given.get("patience") is None:
+    seconds = ANSWERS_WITHIN_S if not deep else 0.0
+    reading = _Reading(settings, limits, deep=deep, must_exist=must_exist, is_nagios=is_nagios)
+    with _in_time(seconds) if is_nagios else nullcontext():
+        try:
+            with deadline(PASSWORD_SHARE * seconds):
+                opened = OpenQueues(settings, all_queues=all_queues, any_type=True).find()
+            reading.read(opened)
+        except ServerError as error:
+            if is_nagios:
+                raise
+            # A textfile collector keeps the file: it must say that nothing could be read.
+            settings.environment.error(f"rwq: error: {escaped_text(error.message)}")
+            settings.out.describe([], CHECK_FIELDS, text=exposition(server_metrics([])))
+            return MonitoringStatus.UNKNOWN
+    settings.out.describe(reading.checks, CHECK_FIELDS, text=reading.text, is_one=opened.is_one)
+    return MonitoringStatus[reading.level.value]
+
+
+class _Reading:
+    """Reads the queues, and says what was read."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        limits: Mapping[Measure, Limits],
+        *,
+        deep: bool,
+        must_exist: bool,
+        is_nagios: bool,
+    ) -> None:
+        self._settings, self._limits, self._deep = settings, limits, deep
+        self._must_exist, self._is_nagios = must_exist, is_nagios
+        self.checks: list[Check] = []
+        # Why the others could not be read.
+        self._unread: dict[bytes, str] = {}
+        self._is_absent = self._is_line = False
+        self._names: list[bytes] = []
+        self._servers: list[ServerStatus] = []
+
+    def read(self, opened: OpenQueues) -> None:
+        self._is_line = self._is_nagios and opened.is_one
+        self._names = [queue.name for queue in opened.queues]
+        queues = iter(opened.queues)
+        for queue in queues:
+            if self._settings.given.get("patience") is None:
                 # Monitoring wants the present state, so do not wait for the server.
                 queue.connection.patience_s = 0
             try:
-                found = [thresholds.check(queue, limits, deep=deep)]
-                checks += warn_if_missing(settings, queue, found, lambda one: one.counts.is_empty)
+                self.checks.append(self._check(queue))
             except ServerError as error:
-                if is_line:
+                if self._is_line:
                     raise
-                reason = unread[queue.name] = escaped_text(error.message)
-                settings.environment.error(f"rwq: error: {reason}")
+                reason = self._unread[queue.name] = escaped_text(error.message)
+                self._settings.environment.error(f"rwq: error: {reason}")
                 if isinstance(error, Unreachable) and not queue.connection.is_cluster:
                     # Each of the others would wait just as long.
-                    unread.update(dict.fromkeys((each.name for each in rest), reason))
+                    self._unread.update((other.name, reason) for other in queues)
+        if not self._is_nagios:
+            self._servers = self._read_servers(opened)
+
+    def _check(self, queue: "WorkQueue") -> Check:
+        check = thresholds.check(queue, self._limits, deep=self._deep)
+        if not check.counts.is_empty:
+            return check
+        warn_missing(self._settings, queue)
+        is_absent = not exists(queue)
         # Monitoring does not read stderr.
-        is_absent = is_line and checks[0].counts.is_empty and not exists(opened.queues[0])
-    level = thresholds.worst([Level.OK, *(check.level for check in checks)])
-    if unread:
-        level = thresholds.worst([level, Level.UNKNOWN]) if is_nagios else Level.UNKNOWN
-    if not is_nagios:
-        text = exposition(queue_metrics([queue.name for queue in opened.queues], checks))
-    elif opened.is_one:
-        text = nagios_line(checks[0], is_absent=is_absent)
-    else:
-        text = nagios_lines(unread, checks, level)
-    settings.out.describe(checks, CHECK_FIELDS, text=text, is_one=opened.is_one)
-    return MonitoringStatus[level.value]
+        self._is_absent = self._is_line and is_absent
+        return check._replace(is_missing=is_absent and self._must_exist)
+
+    def _read_servers(self, opened: OpenQueues) -> list[ServerStatus]:
+        if self.checks and not opened.connection.is_cluster:
+            status = self.checks[0].counts.server
+            return [status] if status else []
+        return server_statuses(opened.connection) if not self._unread else []
+
+    @property
+    def level(self) -> Level:
+        level = thresholds.worst([Level.OK, *(check.level for check in self.checks)])
+        if self._unread:
+            level = thresholds.worst([level, Level.UNKNOWN]) if self._is_nagios else Level.UNKNOWN
+        return level
+
+    @property
+    def text(self) -> str:
+        if not self._is_nagios:
+            servers = server_metrics(self._servers)
+            return exposition([*servers, *queue_metrics(self._names, self.checks)])
+        if self._is_line:
+            return nagios_line(self.checks[0], is_absent=self._is_absent)
+        return nagios_lines(self._unread, self.checks, self.level)

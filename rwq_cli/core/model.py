@@ -6,6 +6,8 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from rwq_cli.core.health import ServerStatus
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -313,7 +315,7 @@ class Counts(NamedTuple):
         payload_sampled: How many payload sizes were sampled; 0 if none could be. The next three are
             the smallest, the median and the largest of them.
         is_least: Whether `abandoned` may be more: the time was over before all were counted.
-        server_up_s: How long the server has been up, seconds; None if unknown.
+        server: The status of the server; None if only lengths were read.
     """
 
     queue: bytes
@@ -342,7 +344,7 @@ class Counts(NamedTuple):
     payload_median_bytes: int | None = None
     payload_max_bytes: int | None = None
     is_least: bool = False
-    server_up_s: int | None = None
+    server: ServerStatus | None = None
 
     @property
     def is_empty(self) -> bool:

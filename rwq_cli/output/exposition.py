@@ -43,7 +43,12 @@ def _lines(metric: Metric) -> str:
 def _label_text(labels: Labels) -> str:
     pairs = []
     for name, value in labels.items():
-        text = escaped(value) if isinstance(value, bytes) else escaped_text(value)
+        # Doubled, so that what is escaped differs from bytes that look like it.
+        text = (
+            escaped_text(value)
+            if isinstance(value, str)
+            else escaped(value.replace(b"\\", b"\\\\"))
+        )
         text = text.replace("\\", "\\\\").replace('"', '\\"')
         pairs.append(f'{name}="{text}"')
     return f"{{{','.join(pairs)}}}" if pairs else ""

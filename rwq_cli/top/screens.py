@@ -24,13 +24,13 @@ from rwq_cli.top.session import ITEMS_SHOWN, LISTS, QueueDetail, Session, read_q
 from rwq_cli.top.terminal import Action, item_action, queue_action
 from rwq_cli.top.widgets import CommandScreen, HelpScreen, Listing
 from rwq_cli.views.item_report import Shown, show_sections
+from rwq_cli.views.health import status_parts
 from rwq_cli.views.top import (
     SORT_COLUMNS,
     reason_parts,
     sort_columns,
     sorted_rows,
     state_parts,
-    status_parts,
 )
 
 
@@ -91,7 +91,14 @@ class LiveScreen(Screen[None]):
         if not self.size.width or not self.is_mounted:
             return
         session = self.session
-        self.header.update(self.parts([*session.server, *status_parts(session.overview.status)]))
+        self.header.update(
+            self.parts(
+                [
+                    *session.server,
+                    *(status_parts(status) if (status := session.overview.status) else []),
+                ]
+            )
+        )
         self.notice.update(self.parts([*session.notices(), *self.notices()]))
         # One column stays free.
         self.draw(max(1, self.size.width - 1))

@@ -1,17 +1,19 @@
 """Checks for monitoring: the line of a Nagios plugin, and the text format of Prometheus."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from rwq_cli.core.errors import ConnectionLost, ServerError, Unreachable
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect import thresholds
-from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure
+from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure, Range
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.field import ID, Field, Fields, field
 from rwq_cli.views.counts import ITEMS, OTHERS
+from rwq_cli.views.health import refusal_in_words
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.rates import ItemTotals
@@ -32,7 +34,9 @@ def nagios_line(check: Check, *, is_absent: bool = False) -> str:
         if each.measure in _USUAL or each.limits != Limits()
     ]
     absent = "no such queue, or it is empty; " if is_absent else ""
-    text = f"{escaped(check.counts.queue)}: {absent}{', '.join(words)}"
+    refusal = refusal_in_words(check.counts.server) if check.counts.server else None
+    refused = f"the server refuses writes: {refusal}; " if refusal else ""
+    text = f"{escaped(check.counts.queue)}: {refused}{absent}{', '.join(words)}"
     return _line(check.level, text, [*_performance(check)])
 
 
@@ -45,7 +49,7 @@ def nagios_lines(unread: Mapping[bytes, str], checks: Sequence[Check], level: Le
     alerting, data = len(unread), list[str]()
     for check in checks:
         name = escaped(check.counts.queue)
-        if alerts := [_in_words(check, each) for each in _alerting(check)]:
+        if alerts := [alert.partition(": ")[2] for alert in alerts_of(check)]:
             parts.append(f"{name}: {', '.join(alerts)}")
             alerting += 1
         # Escaped for the label of performance data, which is quoted.
@@ -75,33 +79,48 @@ def _performance(check: Check, prefix: str = "") -> Iterator[str]:
     for each in check.by_measure.values():
         label = f"'{prefix}{each.measure}'" if prefix else each.measure
         if each.value is not None:
-            unit = "s" if each.measure is Measure.AGE else ""
-            limits = (each.limits.warn, each.limits.critical, 0)
-            texts = ("" if limit is None else f"{limit:.10g}" for limit in limits)
-            yield f"{label}={each.value}{unit};{';'.join(texts)}"
+            unit = "s" if each.measure.is_time else ""
+            texts = map(_range_text, (each.limits.warn, each.limits.critical))
+            yield f"{label}={each.value}{unit};{';'.join(texts)};0"
         elif each.limits != Limits():
             yield f"{label}=U"
 
 
-def _alerting(check: Check) -> list[Evaluation]:
-    return [each for each in check.by_measure.values() if each.level is not Level.OK]
+def _range_text(limit: Range | None) -> str:
+    """A range as monitoring plugins write it."""
+    if limit is None:
+        return ""
+    high = "" if limit.high == inf else f"{limit.high:.10g}"
+    low = "" if limit.low == 0 and high else f"{limit.low:.10g}:".replace("-inf", "~")
+    return f"{'@' * limit.is_inside}{low}{high}"
 
 
-def _in_words(check: Check, each: Evaluation) -> str:
-    """Describe a measure with the limit that it exceeds, and a restart that cuts an age short."""
-    is_age = each.measure is Measure.AGE
+def alerts_of(check: Check) -> list[str]:
+    """What is wrong, each as `LEVEL: text`."""
+    alerts = [f"{Level.CRITICAL}: no such queue, or it is empty"] * check.is_missing
+    if check.counts.server and (refusal := refusal_in_words(check.counts.server)):
+        alerts.append(f"{Level.CRITICAL}: the server refuses writes: {refusal}")
+    evaluations = (one for one in check.by_measure.values() if one.level is not Level.OK)
+    return [*alerts, *(f"{one.level}: {_in_words(check, one)}" for one in evaluations)]
 
-    def show(number: float) -> str:
-        return human.duration(number) if is_age else human.count(int(number))
 
-    value = "unknown" if each.value is None else show(each.value)
-    text = f"oldest {value}" if is_age else f"{value} {each.measure}"
-    if is_age and check.server_up_s is not None:
-        text = f"age>={each.value}s, server up {check.server_up_s}s"
-    limit = each.limits.critical if each.level is Level.CRITICAL else each.limits.warn
-    if limit is None or each.level not in (Level.WARNING, Level.CRITICAL):
+def _in_words(check: Check, evaluation: Evaluation) -> str:
+    """Describe a measure with the limit that it breaks, and a restart that cuts an age short."""
+    measure, value, limits, level = evaluation
+    show = human.duration if measure.is_time else human.count
+    shown = "unknown" if value is None else show(value)
+    names = {Measure.AGE: f"oldest {shown}", Measure.LEASE: f"longest lease {shown}"}
+    text = names.get(measure, f"{shown} {measure}")
+    if measure is Measure.AGE and check.server_up_s is not None:
+        text = f"age>={value}s, server up {check.server_up_s}s"
+    limit = limits.critical if level is Level.CRITICAL else limits.warn
+    if limit is None or value is None or level not in (Level.WARNING, Level.CRITICAL):
         return text
-    return f"{text} (above {show(limit)})"
+    if limit.is_inside:
+        return f"{text} (in {_range_text(limit)})"
+    if value < limit.low:
+        return f"{text} (below {show(int(limit.low))})"
+    return f"{text} (above {show(int(limit.high))})"
 
 
 def _measure(measure: Measure) -> Field[Check]:
@@ -117,7 +136,7 @@ CHECK_FIELDS: Fields[Check] = Fields(
     *map(_measure, Measure),
     field(
         "alerts",
-        lambda check: [f"{each.level}: {_in_words(check, each)}" for each in _alerting(check)],
+        alerts_of,
         "each limit that is exceeded, or cannot be checked, as `LEVEL: text`",
     ),
     field("server_up_seconds", "server_up_s", "since a restart that cuts the age short; else null"),
@@ -129,9 +148,11 @@ def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metr
     readable = {each.queue for each in counts}
     up = [(queue, int(queue in readable)) for queue in queues]
     ages = [(check.counts.queue, check.by_measure[Measure.AGE].value) for check in checks]
+    leases = [(check.counts.queue, check.by_measure[Measure.LEASE].value) for check in checks]
     metrics = [
         _by_queue("up", "Whether the queue could be read.", up),
         _by_queue("oldest_waiting_seconds", "Seconds since the next item was last used.", ages),
+        _by_queue("longest_lease_seconds", "Seconds until the last lease ends.", leases),
     ]
     for suffix, helps in (("_items", ITEMS), ("", OTHERS)):
         for name, help in helps.items():

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from rwq_cli.core.inspect.activity import QueueRow
-from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped, escaped_text
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import DURATION, Cut, Field, Fields, field
 from rwq_cli.output.sections import Piece
 from rwq_cli.views.counts import NOT_COUNTED, RATE_FIELDS, count_field, count_sections
@@ -76,25 +75,6 @@ def sort_columns(chosen: Field[QueueRow], *, reverse: bool) -> list[Field[QueueR
         column._replace(title=column.heading + mark) if column.name == chosen.name else column
         for column in QUEUE_COLUMNS
     ]
-
-
-def status_parts(status: ServerStatus | None) -> list[Piece]:
-    if status is None:
-        return []
-    used = status.used_bytes
-    parts: list[Piece] = [(escaped_text(status.version), None)] if status.version else []
-    if used is not None:
-        limit = status.maxmemory_bytes
-        of = f" of {human.size(limit)}" if limit else ""
-        # Above that, the server will soon refuse writes or evict keys.
-        parts.append((human.size(used) + of, "red" if limit and used > 0.9 * limit else None))
-    if status.is_failing:
-        return [*parts, ("cannot save", "red")]
-    if status.persists is None:
-        return [*parts, ("persistence unknown", None)]
-    if not status.persists:
-        return [*parts, ("no persistence", "red")]
-    return [*parts, ("append-only file" if status.appends else "snapshots", None)]
 
 
 def state_parts(counts: Counts) -> list[Piece]:

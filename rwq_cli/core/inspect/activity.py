@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.health import ServerStatus
 from rwq_cli.core.inspect.counting import Taken, count_taken
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import next_ages
 from rwq_cli.core.inspect.rates import QUEUES_PER_CALL, RateMeter, Rates, Sample
-from rwq_cli.core.inspect.server_status import ServerStatus, server_status
+from rwq_cli.core.inspect.server_status import server_status
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection

@@ -9,6 +9,7 @@ from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor
 from rwq_cli.core.inspect.queues import NEXT_ENTRIES
+from rwq_cli.core.inspect.server_status import status_commands, status_from
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import probe, states, states_from
@@ -171,10 +172,10 @@ def _with_waiting(
     """Add the due items, the age of the next item, and the payload sizes of a sample of main."""
     keys = [queue.keys.item(item_id) for item_id in sample]
     following = keys[:NEXT_ENTRIES]
-    due, server, *replies = queue.call_all(
+    due, *replies = queue.call_all(
         [
             ("ZCOUNT", queue.keys.delayed, "-inf", now_ms),
-            ("INFO", "server"),
+            *(status := status_commands(queue.keys.absent)),
             *(("OBJECT", "IDLETIME", key) for key in following),
             *((word, key) for key in keys if samples_sizes for word in ("EXISTS", "STRLEN")),
         ],
@@ -182,6 +183,7 @@ def _with_waiting(
     )
     if isinstance(due, ServerError):
         raise due
+    server, replies = status_from(replies[: len(status)]), replies[len(status) :]
     # The first may be ghosts.
     ages = (age for age in replies[: len(following)] if isinstance(age, int))
     left = iter(replies[len(following) :])
@@ -190,7 +192,7 @@ def _with_waiting(
     return known._replace(
         due=due,
         oldest_waiting_s=next(ages, None),
-        server_up_s=server.get("uptime_in_seconds") if isinstance(server, dict) else None,
+        server=server,
         payload_sampled=len(sizes),
         payload_min_bytes=min(sizes, default=None),
         payload_median_bytes=sizes[(len(sizes) - 1) // 2] if sizes else None,

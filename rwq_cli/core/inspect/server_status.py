@@ -1,42 +1,54 @@
-"""A server's version, memory, eviction and persistence, which managed services may hide; and what
-it supports and its user may do, without changing anything."""
+"""What a server says of itself: memory, evictions, persistence, clients, whether it takes writes;
+and what it supports and its user may do. Nothing is changed. Managed services may hide any of it.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rwq_cli.core.errors import PermissionDenied, text_of
+from rwq_cli.core.errors import PermissionDenied, ServerError, text_of
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.health import Refusal, ServerStatus
 from rwq_cli.core.lua import command_groups
+from rwq_cli.core.server.commands import Command
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
 
-class ServerStatus(NamedTuple):
-    """The status of a server, or of one of a cluster; None for what it does not report."""
-
-    # Its memory limit; 0 for none.
-    maxmemory_bytes: int | None
-    # Its policy at the limit, such as `noeviction` or `allkeys-lru`.
-    eviction: str | None
-    # Whether it saves its data to disk, and whether it does so with an append-only file.
-    persists: bool | None
-    appends: bool | None = None
-    # Whether it could not save its data the last time.
-    is_failing: bool = False
-    # Such as `Valkey 8.1.1`.
-    version: str | None = None
-    # None for a cluster, whose servers differ.
-    used_bytes: int | None = None
+# By the code of an error reply to a write.
+_REFUSALS = {
+    "OOM": Refusal.OUT_OF_MEMORY,
+    "READONLY": Refusal.READONLY,
+    "MISCONF": Refusal.WRITE_ERRORS,
+    "NOREPLICAS": Refusal.TOO_FEW_REPLICAS,
+}
+# A write that changes nothing, because its key never exists; the server refuses it as any other.
+_TRY_WRITE = """local reply = redis.pcall('SET', KEYS[1], '', 'XX')
+return reply and reply.err or 'OK'"""
+_ABSENT = b"rwq:absent"
 
 
-def server_status(connection: "Connection") -> ServerStatus:
-    asked = [("INFO", section) for section in ("server", "memory", "persistence")]
-    *sections, saves = connection.call_all([*asked, ("CONFIG", "GET", "save")], return_errors=True)
-    info: dict[str, Any] = {}
-    for section in sections:
-        info.update(section if isinstance(section, dict) else {})
+def status_commands(absent_key: bytes = _ABSENT) -> list[Command]:
+    """The commands whose replies `status_from` reads.
+
+    Args:
+        absent_key: A key that never exists and that the user may write, such as `Q:absent`.
+    """
+    try_write = ("EVAL", _TRY_WRITE, 1, absent_key)
+    return [("INFO",), ("INFO", "commandstats"), ("CONFIG", "GET", "save"), try_write]
+
+
+def server_status(connection: "Connection", absent_key: bytes = _ABSENT) -> ServerStatus:
+    """Read the status of a server or a node, in one round trip."""
+    return status_from(connection.call_all(status_commands(absent_key), return_errors=True))
+
+
+def status_from(replies: Sequence[Any]) -> ServerStatus:
+    """The status that follows from the replies to `status_commands`; refusals are unknown."""
+    info, stats, saves, written = replies
+    info = info if isinstance(info, dict) else {}
+    stats = stats if isinstance(stats, dict) else {}
     # When snapshots are taken; empty for never.
     pair = list(saves.values()) if isinstance(saves, dict) else saves
     rules = pair[-1] if isinstance(pair, list) and pair else None
@@ -45,15 +57,67 @@ def server_status(connection: "Connection") -> ServerStatus:
     version = None
     for name in ("Redis", "Valkey"):
         version = f"{name} {info[key]}" if (key := f"{name.lower()}_version") in info else version
-    return ServerStatus(
-        info.get("maxmemory"),
-        info.get("maxmemory_policy"),
-        None if is_unknown else bool(appends or rules),
-        None if appends is None else bool(appends),
-        "err" in (info.get("aof_last_write_status"), info.get("rdb_last_bgsave_status")),
-        version,
-        None if connection.is_cluster else info.get("used_memory"),
+    used = info.get("used_memory")
+    started_s = info.get("server_time_usec", 0) // 1_000_000 - info.get("uptime_in_seconds", 0)
+    saved_s = info.get("rdb_last_save_time", 0)
+    flushes = (stats.get(f"cmdstat_{name}", {}) for name in ("flushdb", "flushall"))
+    is_replica = bool(info.get("slave_read_only"))
+    status = ServerStatus(
+        version=version,
+        uptime_s=info.get("uptime_in_seconds"),
+        used_bytes=None if used is None else used - info.get("mem_not_counted_for_evict", 0),
+        maxmemory_bytes=info.get("maxmemory"),
+        eviction=info.get("maxmemory_policy"),
+        evicted=info.get("evicted_keys"),
+        persists=None if is_unknown else bool(appends or rules),
+        appends=None if appends is None else bool(appends),
+        is_failing="err" in (info.get("aof_last_write_status"), info.get("rdb_last_bgsave_status")),
+        # It starts with the time of its start.
+        last_save_s=_since_s(info, saved_s) if saved_s > started_s + 1 else None,
+        unsaved=info.get("rdb_changes_since_last_save"),
+        loaded=info.get("rdb_last_load_keys_loaded"),
+        flushes=sum(stat.get("calls", 0) for stat in flushes) if stats else None,
+        clients=info.get("connected_clients"),
+        maxclients=info.get("maxclients"),
+        replicates=f"{info.get('master_host')}:{info.get('master_port')}" if is_replica else None,
     )
+    refusal = _REFUSALS.get(text_of(written).split()[0].lstrip("-")) if written else None
+    if isinstance(written, bytes) and (refusal or written == b"OK"):
+        return status._replace(accepts_writes=refusal is None, refusal=refusal)
+    refusal = _computed_refusal(status)
+    return status._replace(accepts_writes=False if refusal else None, refusal=refusal)
+
+
+def server_statuses(connection: "Connection", absent_key: bytes = _ABSENT) -> list[ServerStatus]:
+    """Read the status of a server, or of each node of a cluster that has slots.
+
+    A node that does not answer has only its address.
+    """
+    if not connection.root.is_cluster:
+        return [server_status(connection, absent_key)]
+    statuses = []
+    for node, tag in connection.root.nodes():
+        try:
+            status = server_status(node, b"{%b}:absent" % tag)
+        except ServerError:
+            status = ServerStatus()
+        statuses.append(status._replace(node=node.name.partition(" ")[0]))
+    return statuses
+
+
+def _computed_refusal(status: ServerStatus) -> Refusal | None:
+    """Why a server refuses writes, where a write cannot be tried; None if nothing says so."""
+    if status.replicates:
+        return Refusal.READONLY
+    share = status.memory_share
+    if share is not None and share >= 1 and status.eviction == "noeviction":
+        return Refusal.OUT_OF_MEMORY
+    return Refusal.WRITE_ERRORS if status.is_failing else None
+
+
+def _since_s(info: Mapping[str, Any], then_s: int) -> int | None:
+    now_us = info.get("server_time_usec")
+    return None if now_us is None else max(0, now_us // 1_000_000 - then_s)
 
 
 _PINGS = 5
@@ -62,12 +126,11 @@ _PINGS = 5
 class ServerAccess(NamedTuple):
     """What can be done on a server; None for what it does not say."""
 
-    version: str | None
+    status: ServerStatus
     # The shortest of a few round trips.
     latency_ms: float
     user: str | None
-    # Why the server accepts no writes, and why idle times are unavailable; None if that is not so.
-    no_writes_because: str | None
+    # Why idle times are unavailable; None if that is not so.
     # Whether reads can be kept from resetting idle times.
     has_no_touch: bool
     no_times_because: str | None
@@ -88,23 +151,17 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
         connection.call("PING")
         latencies.append(perf_counter() - started_s)
     times = [("OBJECT", "IDLETIME", queue.keys.item(b"x"))] if queue is not None else []
-    replication, user, *idle = connection.call_all(
-        [("INFO", "replication"), ("ACL", "WHOAMI"), *times], return_errors=True
-    )
-    status = server_status(connection)
-    no_writes = no_times = None
-    if isinstance(replication, dict) and replication.get("slave_read_only"):
-        place = f"{replication.get('master_host')}:{replication.get('master_port')}"
-        no_writes = f"it is a read-only replica of {place}"
+    user, *idle = connection.call_all([("ACL", "WHOAMI"), *times], return_errors=True)
+    status = server_status(connection, _ABSENT if queue is None else queue.keys.absent)
+    no_times = None
     if any(isinstance(reply, PermissionDenied) for reply in idle):
         no_times = "this user may not run OBJECT IDLETIME"
     if "lfu" in (status.eviction or ""):
         no_times = f"its maxmemory-policy is {status.eviction}"
     return ServerAccess(
-        version=status.version,
+        status=status,
         latency_ms=1000 * min(latencies),
         user=text_of(user) if isinstance(user, bytes) else None,
-        no_writes_because=no_writes,
         has_no_touch=connection.set_no_touch(),
         no_times_because=no_times,
         denied=None if queue is None else _denied(queue),

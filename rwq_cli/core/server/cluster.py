@@ -1,6 +1,7 @@
 """Redis Cluster: which node has a slot, and connections to the slots of queues."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from time import monotonic
 from typing import Any
 
@@ -110,6 +111,13 @@ class ClusterConnection(Connection):
         pool = ConnectionPool(**self._settings, host=host, port=port)
         reason = reason if isinstance(reason, Exception) else error
         return unreachable(reason, self._whole_name, timeout_s, pool)
+
+    def nodes(self) -> Sequence[tuple[Connection, bytes]]:
+        tags = (b"%d" % number for number in count())
+        return [
+            (self._to(node), next(tag for tag in tags if key_slot(tag) in slots))
+            for node, slots in self._shares().values()
+        ]
 
     def for_queue(self, name: bytes) -> Connection:
         if hash_tag(name) is None:

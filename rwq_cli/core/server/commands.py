@@ -12,24 +12,14 @@ Command = Sequence[Any]
 # The reply of a refused call.
 REFUSED = object()
 
-# The commands that change nothing as rwq sends them; CONFIG only as CONFIG GET. A read that is not
-# among them is not sent again after its reply was lost.
+# The commands that change nothing as rwq sends them; CONFIG only as CONFIG GET, and EVAL only for
+# the write that `server_status` tries. A read that is not among them is not sent again after its
+# reply was lost.
 _READS = frozenset(
     (
-        *(
-            "ACL",
-            "CONFIG",
-            "EXISTS",
-            "GET",
-            "GETRANGE",
-            "HEXISTS",
-            "HGET",
-            "HKEYS",
-            "HLEN",
-            "HMGET",
-        ),
-        *("HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "OBJECT"),
-        *("PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE"),
+        *("ACL", "CONFIG", "EVAL", "EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HKEYS", "HLEN"),
+        *("HMGET", "HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET"),
+        *("OBJECT", "PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE"),
         *("ZRANGEBYSCORE", "ZRANK", "ZREVRANGE", "ZREVRANK", "ZSCAN", "ZSCORE"),
     )
 )

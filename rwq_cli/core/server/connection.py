@@ -172,6 +172,10 @@ class Connection(Endpoint):
         """The URL that other programs can use, without user and password."""
         return self.address
 
+    def nodes(self) -> "Sequence[tuple[Connection, bytes]]":
+        """The nodes that have slots, each with a hash tag of one of its slots."""
+        return [(self, b"")]
+
     def for_queue(self, name: bytes) -> "Connection":  # noqa: ARG002
         """The connection for the commands of one queue."""
         return self

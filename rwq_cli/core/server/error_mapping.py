@@ -15,6 +15,7 @@ from redis._parsers.base import BaseParser
 from redis.connection import SSLConnection
 
 from rwq_cli.core import errors
+from rwq_cli.core.health import CURES, Refusal
 from rwq_cli.core.server.commands import Command, ScriptCommand
 
 # redis-py's exceptions for error replies; two of them are subclasses of its ConnectionError.
@@ -42,7 +43,7 @@ _PERMISSION = _Meaning(
     "ask for an ACL rule that allows this command on the queue's keys",
 )
 _MOVING = _Meaning(errors.Unavailable, "is moving this queue to another node of its cluster", _SOON)
-_READ_ONLY = _Meaning(errors.ReadOnly, "does not accept writes", "point -u at the primary")
+_READ_ONLY = _Meaning(errors.ReadOnly, "does not accept writes", CURES[Refusal.READONLY])
 _MEANINGS = {
     "NOAUTH": _AUTHENTICATION,
     "WRONGPASS": _AUTHENTICATION,
@@ -70,11 +71,9 @@ _MEANINGS = {
         "give the queue's name a hash tag: {jobs} instead of jobs",
     ),
     "READONLY": _READ_ONLY,
-    "MISCONF": _READ_ONLY._replace(hint="check its disk: it cannot save its data"),
-    "NOREPLICAS": _READ_ONLY._replace(hint="check its replicas: some are missing"),
-    "OOM": _Meaning(
-        errors.OutOfMemory, "is out of memory", "raise its maxmemory or complete some items"
-    ),
+    "MISCONF": _READ_ONLY._replace(hint=CURES[Refusal.WRITE_ERRORS]),
+    "NOREPLICAS": _READ_ONLY._replace(hint=CURES[Refusal.TOO_FEW_REPLICAS]),
+    "OOM": _Meaning(errors.OutOfMemory, "is out of memory", CURES[Refusal.OUT_OF_MEMORY]),
 }
 # Of errors without a code, by how their text begins.
 _TEXTS = {
