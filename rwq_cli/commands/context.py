@@ -12,6 +12,7 @@ from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, escaped, option
 from rwq_cli.contexts.file import COLOURS, KEYS, Context, Protection, holds_secret
 from rwq_cli.core.errors import RwqError
+from rwq_cli.core.health import ServerStatus
 from rwq_cli.core.inspect.server_status import server_access
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.urls import mask_url
@@ -19,6 +20,7 @@ from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Cut, Field, Fields, field
 from rwq_cli.output.sections import Line, Section
 from rwq_cli.undo.file import undo_directory, unwritable_because
+from rwq_cli.views.health import refusal_in_words, status_parts
 
 # A record is its JSON object.
 Record = dict[str, Any]
@@ -101,16 +103,31 @@ def _works(name: str, help: str) -> tuple[Field[Record], Field[Record]]:
     return does, _field(because, "why not")
 
 
+def _status(name: str, attribute: str, help: str) -> Field[Record]:
+    return field(
+        name, lambda record: getattr(record["status"], attribute), f"{help}; null = unknown"
+    )
+
+
 CHECKED_FIELDS: Fields[Record] = Fields(
     "A checked server",
     _field("server", "the server's address, with the password masked"),
     _field("context", "the context's name; null if there is none"),
     _field("queue", "the queue's name", is_bytes=True),
-    _field("version", "the server's version"),
+    field("version", lambda record: record["status"].version, "the server's version"),
+    _status("memory_used_bytes", "used_bytes", "the memory that it uses"),
+    _status("memory_limit_bytes", "maxmemory_bytes", "its memory limit; 0 for none"),
+    _status("eviction", "eviction", "its policy at that limit"),
+    _status("evicted_keys", "evicted", "the keys that it has evicted since it started"),
+    _status("uptime_seconds", "uptime_s", "since it started"),
+    _status("last_save_age_seconds", "last_save_s", "since it last saved its data; null = not yet"),
+    _status("clients", "clients", "the connected clients"),
+    _status("clients_limit", "maxclients", "how many there may be"),
+    _status("flushes", "flushes", "the FLUSHDB and FLUSHALL since it started"),
     field("latency_ms", lambda record: round(record["latency_ms"], 3), "how long one call takes"),
     _field("user", "the ACL user"),
     _field("denied", "what the user may not do: `command`, `reason`; null = unknown"),
-    *_works("writes", "whether the server accepts writes; a read-only replica does not"),
+    *_works("writes", "whether the server accepts writes"),
     *_works("times", "whether `idle_seconds` will be known"),
     *_works("undo", "whether undo files can be written"),
     field("no_touch", itemgetter("has_no_touch"), "whether reading leaves idle times unchanged"),
@@ -118,6 +135,7 @@ CHECKED_FIELDS: Fields[Record] = Fields(
 
 
 def checked_sections(record: Record) -> list[Section]:
+    status: ServerStatus = record["status"]
     nothing = f"nothing on {escaped(record['queue'] or b'')}"
     if record["queue"] is None:
         nothing = "unknown: name a queue with -q"
@@ -125,7 +143,7 @@ def checked_sections(record: Record) -> list[Section]:
         nothing = "unknown: servers before Redis 7 cannot be asked"
     rows: list[Line] = [
         ("server", record["server"], None),
-        ("version", escaped_text(record["version"] or "unknown"), None),
+        *(("status" * (not number), *part) for number, part in enumerate(status_parts(status))),
         ("latency", f"{record['latency_ms']:.2f} ms", None),
         ("user", escaped_text(record["user"] or "unknown"), None),
     ]
@@ -335,6 +353,7 @@ def check(
         denied = [{"command": verb, "reason": escaped_text(why)} for verb, why in reasons]
     found: Record = {
         **access._asdict(),
+        "no_writes_because": refusal_in_words(access.status),
         "server": connection.name,
         "context": None if context is None else context.name,
         "queue": queue_name,

@@ -4,12 +4,12 @@ from base64 import b64encode
 from collections.abc import Sequence
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from rwq_cli.cli.connect import OpenQueues, command_lines, summary_end, warn_missing
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
-from rwq_cli.core.repair.doctor import Diagnosis, diagnose
+from rwq_cli.core.repair.doctor import Diagnosis, diagnose, diagnose_server
 from rwq_cli.core.repair.findings import Code, Finding, Severity
 from rwq_cli.core.state.rules import transit_of
 from rwq_cli.output import human
@@ -18,17 +18,29 @@ from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN
 from rwq_cli.output.sections import COMMAND_STYLE, Line, Section
 from rwq_cli.views.command_lines import CommandLines, shell_word
-from rwq_cli.views.meanings import REMEDIES, Remedy
+from rwq_cli.views.health import server_in_words
+from rwq_cli.views.meanings import EVICTED_GHOSTS, REMEDIES, Remedy
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
 
 _KNOWN = f"known findings: {', '.join(Code)}"
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}
 
 
-def _found(
-    queue: bytes, finding: Finding, lines: CommandLines, *, fix: bool, dry_run: bool
+def _record(
+    queue: bytes | None,
+    finding: Finding,
+    lines: CommandLines,
+    *,
+    fix: bool,
+    dry_run: bool,
+    has_evicted: bool,
 ) -> SimpleNamespace:
     """Return what the fields of a finding are read from."""
     severity, remedy = finding.code.severity, REMEDIES[finding.code]
+    if finding.code is Code.GHOST and has_evicted:
+        remedy = EVICTED_GHOSTS
     why_left = remedy.left_because or "it changed meanwhile"
     return SimpleNamespace(
         queue=queue,
@@ -41,25 +53,28 @@ def _found(
         examples_are="keys" if finding.of_keys else "ids",
         remedy=remedy,
         command=_command(queue, finding, remedy, lines),
+        servers=list(map(server_in_words, finding.servers)),
         left_because=why_left if fix and finding.left else None,
     )
 
 
-def _command(queue: bytes, finding: Finding, remedy: Remedy, lines: CommandLines) -> str:
+def _command(queue: bytes | None, finding: Finding, remedy: Remedy, lines: CommandLines) -> str:
     """Return a command line, safe to paste, that fixes a finding or shows more, with an example."""
     example = finding.examples[0] if finding.examples else b""
-    if transit := transit_of(finding.reason):
+    if queue is not None and (transit := transit_of(finding.reason)):
         return lines.of_transit(transit, queue, example)
     if not remedy.command.startswith("rwq "):
         words = remedy.command.removeprefix("redis-cli ").replace("KEY", shell_word(example))
         return f"{lines.redis_cli} {words}"
+    if queue is None:
+        return f"{remedy.command}{lines.server} --all-queues"
     verb, takes_id, _ = remedy.command.removeprefix("rwq ").partition(" ID")
     return lines.of_item(verb, queue, example) if takes_id else lines.of_queue(verb, queue)
 
 
 FINDING_FIELDS: Fields[Any] = Fields(
     "A finding",
-    field("queue", "queue", "the queue's name", is_bytes=True),
+    field("queue", "queue", "the queue's name; null for a server's", is_bytes=True),
     field("code", "finding.code", "the finding's code", title="FINDING", cut=Cut.MIDDLE),
     field("severity", "severity", "`error`, `warning` or `note`", style=attrgetter("style")),
     field("count", "finding.count", "how many items or keys", COUNT),
@@ -71,6 +86,7 @@ FINDING_FIELDS: Fields[Any] = Fields(
     field("cause", "remedy.cause", "what it is"),
     field("cure", "remedy.cure", "what to do about it"),
     field("command", "command", "a command line that fixes it or shows more"),
+    field("servers", "servers", "of a finding about the server: its state, of each node"),
     field("left_because", "left_because", "why `--fix` leaves it"),
     field("dry_run", "dry_run", "whether nothing was changed"),
     has_other_ids=True,
@@ -82,6 +98,7 @@ def _section(found: Any) -> Section:
     rows: list[Line] = [
         (found.severity.value, human.count(found.finding.left), _STYLES[found.severity]),
         *FINDING_FIELDS.rows(found, "cause", "cure", "left_because"),
+        *(("server", text, None) for text in found.servers),
         ("command", found.command, COMMAND_STYLE),
     ]
     for number, example in enumerate(found.examples):
@@ -93,10 +110,14 @@ def _named(findings: Sequence[Finding]) -> str:
     return ", ".join(f"{one.code.value} {human.count(one.count)}" for one in findings)
 
 
+def _name(diagnosis: Diagnosis) -> str:
+    return "the server" if diagnosis.queue is None else escaped(diagnosis.queue)
+
+
 def _healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
-    name = escaped(diagnosis.queue)
+    name = _name(diagnosis)
     text = f"Nothing is wrong with {name}" if is_all else f"{name} has none of these findings"
-    text += f": items {human.count(diagnosis.items)}"
+    text += "" if diagnosis.items is None else f": items {human.count(diagnosis.items)}"
     if notes := diagnosis.findings:
         text += f", notes {len(notes)} ({_named(notes)}; -v explains)"
     return text
@@ -105,20 +126,22 @@ def _healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
 def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
     counts = []
     for severity in Severity:
-        if found := [each for each in diagnosis.findings if each.code.severity is severity]:
+        if findings := [one for one in diagnosis.findings if one.code.severity is severity]:
             is_explained = severity is not Severity.NOTE or explains_notes
-            names = _named(found) if is_explained else "-v explains them"
-            counts.append(f"{severity.value}s {len(found)} ({names})")
+            names = _named(findings) if is_explained else "-v explains them"
+            counts.append(f"{severity.value}s {len(findings)} ({names})")
     text = DRY_RUN if diagnosis.dry_run else ""
     text += ", ".join(counts) or "no findings"
     is_unread = diagnosis.items is None
+    if diagnosis.queue is None:
+        return text
     text += "; the items were not checked" if is_unread else f"; items {diagnosis.items:,}"
     if fix:
-        left = sum(e.left for e in diagnosis.findings if e.code.severity is not Severity.NOTE)
-        fixed = sum(each.fixed for each in diagnosis.findings)
+        remaining = sum(one.left for one in diagnosis.serious)
+        fixed = sum(one.fixed for one in diagnosis.findings)
         would_fix, leave = ("would fix", "leave") if diagnosis.dry_run else ("fixed", "left")
         done = [f"{would_fix} {human.count(fixed)}"] if fixed else []
-        done += [f"{leave} {human.count(left)}"] if left else []
+        done += [f"{leave} {human.count(remaining)}"] if remaining else []
         text += f"; {', '.join(done) or 'nothing to fix'}"
     return text
 
@@ -160,54 +183,130 @@ def doctor(
     rwq doctor -q jobs --fix --skip duplicated,due
     rwq doctor -q jobs -o ids --only held -0 | rwq release -q jobs --force -0 -
     """
+    plan = make_plan(fix=fix, dry_run=dry_run, grace_s=grace_s, only=only, skip=skip)
+    opened = OpenQueues(settings, all_queues=all_queues, changes=fix).find()
+    report = _Report(settings, plan, is_one=opened.is_one)
+    settings.environment.interrupted = "some of it may be fixed"
+    if not opened.is_one:
+        # Once for all queues.
+        report.write(diagnose_server(opened.connection, plan.codes), opened.connection)
+    for queue in opened.queues:
+        diagnosis = diagnose(
+            queue,
+            codes=plan.codes,
+            fix=fix,
+            grace_s=grace_s,
+            dry_run=dry_run,
+            all_ids=settings.output is OutputFormat.IDS,
+            servers=None if opened.is_one else (),
+        )
+        if diagnosis.items == 0:
+            warn_missing(settings, queue)
+        report.write(diagnosis, queue.connection)
+    return report.end()
+
+
+class Plan(NamedTuple):
+    """What is looked for, and whether it is fixed."""
+
+    codes: frozenset[Code]
+    fix: bool
+    dry_run: bool
+    grace_s: float
+
+    @property
+    def is_all(self) -> bool:
+        """Whether a queue without findings is a healthy one."""
+        return all(code in self.codes for code in Code if code.severity is not Severity.NOTE)
+
+
+def make_plan(
+    *,
+    fix: bool,
+    dry_run: bool,
+    grace_s: float,
+    only: frozenset[Code] | None = None,
+    skip: frozenset[Code] | None = None,
+) -> Plan:
+    """Return what the options ask for; raise if that is nothing."""
     if dry_run and not fix:
         raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
     if not codes:
         raise InvalidArgument("--only and --skip leave no findings", _KNOWN)
-    opened = OpenQueues(settings, all_queues=all_queues, changes=fix).find()
-    out, is_one = settings.out, opened.is_one
-    out.continues = not is_one
-    is_table = settings.output.is_table and settings.fields is None
-    is_all = all(code in codes for code in Code if code.severity is not Severity.NOTE)
-    explains_notes = settings.verbose or not settings.is_for_people
-    columns: list[str | Field[Any]] = [*(PLAIN if is_one else (*PLAIN, "queue"))]
-    if is_table:
-        fixed = FINDING_FIELDS["fixed"]._replace(title="WOULD FIX" if dry_run else "FIXED")
-        columns = ["severity", "code", "count"]
-        columns += [fixed, "left"] if fix else []
-    status, all_ids = ExitStatus.OK, settings.output is OutputFormat.IDS
-    settings.environment.interrupted = "some of it may be fixed"
-    for number, queue in enumerate(opened.queues):
-        diagnosis = diagnose(
-            queue, codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run, all_ids=all_ids
-        )
-        if diagnosis.items == 0:
-            warn_missing(settings, queue)
-        if not diagnosis.is_healthy:
-            status = ExitStatus.NO
-        findings, is_verbose = diagnosis.findings, settings.verbose
-        serious = tuple(e for e in findings if e.code.severity is not Severity.NOTE)
-        is_news = serious or any(each.fixed for each in findings) or (is_verbose and findings)
-        if is_table and not is_news:
-            if not settings.quiet:
-                end = summary_end(settings, None)
-                out.text(f"{_healthy_line(diagnosis, is_all=is_all)}{end}\n")
-            continue
+    return Plan(codes, fix, dry_run, grace_s)
+
+
+class _Report:
+    """Writes each diagnosis, and at the end a table of all of them."""
+
+    def __init__(self, settings: Settings, plan: Plan, *, is_one: bool) -> None:
+        self._settings, self._plan, self._is_one = settings, plan, is_one
+        self._out = settings.out
+        self._out.continues = not is_one
+        self._is_table = settings.output.is_table and settings.fields is None
+        self._explains_notes = settings.verbose or not settings.is_for_people
+        self._diagnoses: list[Diagnosis] = []
+
+    def write(self, diagnosis: Diagnosis, connection: "Connection") -> None:
+        is_first = not self._diagnoses
+        self._diagnoses.append(diagnosis)
+        settings, findings = self._settings, diagnosis.findings
+        serious = tuple(one for one in findings if one.code.severity is not Severity.NOTE)
+        is_news = serious or any(one.fixed for one in findings) or (settings.verbose and findings)
+        if self._is_table and not is_news:
+            self._write_healthy(diagnosis)
+            return
         if settings.quiet and settings.is_for_people:
             findings = serious
-        lines = command_lines(settings, queue.connection)
-        found = [_found(queue.name, each, lines, fix=fix, dry_run=dry_run) for each in findings]
-        if is_table and not is_one:
-            out.sections([Section(escaped(queue.name), ())], is_first=not number)
-        ids = (each.examples for each in findings if not each.of_keys)
-        out.table(found, FINDING_FIELDS, columns, wide=columns, id_batches=ids)
-        if is_table:
-            explained = [e for e in found if explains_notes or e.severity is not Severity.NOTE]
-            out.sections([_section(e) for e in explained if e.finding.left], is_first=False)
-        line = _summary(diagnosis, fix=fix, explains_notes=explains_notes)
-        line += summary_end(settings, escaped(queue.name) if is_one else None)
-        out.note(line if is_one else f"{escaped(queue.name)}: {line}")
-    if not is_one:
-        out.end()
-    return status
+        lines = command_lines(settings, connection)
+        fix, dry_run, name = self._plan.fix, self._plan.dry_run, diagnosis.queue
+        evicted = any(one.code is Code.EVICTED for one in self._diagnoses[0].findings + findings)
+        records = [
+            _record(name, one, lines, fix=fix, dry_run=dry_run, has_evicted=evicted)
+            for one in findings
+        ]
+        if self._is_table and not self._is_one:
+            self._out.sections([Section(_name(diagnosis), ())], is_first=is_first)
+        ids = (one.examples for one in findings if not one.of_keys)
+        columns = self._columns()
+        self._out.table(records, FINDING_FIELDS, columns, wide=columns, id_batches=ids)
+        if self._is_table:
+            explained = [
+                record
+                for record in records
+                if record.finding.left
+                and (self._explains_notes or record.severity is not Severity.NOTE)
+            ]
+            self._out.sections(list(map(_section, explained)), is_first=False)
+        line = _summary(diagnosis, fix=fix, explains_notes=self._explains_notes)
+        line += summary_end(settings, _name(diagnosis) if self._is_one else None)
+        self._out.note(line if self._is_one else f"{_name(diagnosis)}: {line}")
+
+    def _write_healthy(self, diagnosis: Diagnosis) -> None:
+        if not self._settings.quiet and (diagnosis.queue is not None or diagnosis.findings):
+            end = summary_end(self._settings, None)
+            self._out.text(f"{_healthy_line(diagnosis, is_all=self._plan.is_all)}{end}\n")
+
+    def _columns(self) -> list[str | Field[Any]]:
+        if not self._is_table:
+            return [*(PLAIN if self._is_one else (*PLAIN, "queue"))]
+        title = "WOULD FIX" if self._plan.dry_run else "FIXED"
+        columns: list[str | Field[Any]] = ["severity", "code", "count"]
+        if self._plan.fix:
+            columns += [FINDING_FIELDS["fixed"]._replace(title=title), "left"]
+        return columns
+
+    def end(self) -> ExitStatus:
+        if not self._is_one:
+            troubled = [one for one in self._diagnoses if not one.is_healthy]
+            if self._is_table and len(self._diagnoses) > 2 and troubled:
+                rows: list[Line] = [
+                    (_name(one), _named(one.serious), _STYLES[one.serious[0].code.severity])
+                    for one in troubled
+                ]
+                of = f"{len(troubled):,} of {len(self._diagnoses):,}"
+                self._out.sections([Section(f"with findings: {of}", rows)], is_first=False)
+            self._out.end()
+        is_healthy = all(diagnosis.is_healthy for diagnosis in self._diagnoses)
+        return ExitStatus.OK if is_healthy else ExitStatus.NO

@@ -23,8 +23,8 @@ from rwq_cli.output.tables import table_lines
 from rwq_cli.top.session import ITEMS_SHOWN, LISTS, QueueDetail, Session, read_queue
 from rwq_cli.top.terminal import Action, item_action, queue_action
 from rwq_cli.top.widgets import CommandScreen, HelpScreen, Listing
-from rwq_cli.views.item_report import Shown, show_sections
 from rwq_cli.views.health import status_parts
+from rwq_cli.views.item_report import Shown, show_sections
 from rwq_cli.views.top import (
     SORT_COLUMNS,
     reason_parts,

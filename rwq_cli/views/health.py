@@ -63,6 +63,20 @@ def status_parts(status: ServerStatus) -> list[Piece]:
     return [*parts, persistence_in_words(status)]
 
 
+def server_in_words(status: ServerStatus) -> str:
+    """The status of a server in a line, with what it has lost or may have lost."""
+    words = [text for text, _ in status_parts(status)]
+    if status.evicted:
+        words.append(f"evicted {human.count(status.evicted)} keys ({status.eviction})")
+    if status.flushes:
+        words.append(f"flushed {human.count(status.flushes)} times")
+    if status.loaded is not None:
+        words.append(f"loaded {human.count(status.loaded)} keys when it started")
+    if status.last_save_s is not None:
+        words.append(f"saved {human.duration(status.last_save_s)} ago")
+    return ", ".join([status.node, *words] if status.node else words)
+
+
 def server_metrics(statuses: Sequence[ServerStatus]) -> list[Metric]:
     """The metrics of a server, or of the nodes of a cluster; none could be read if it is empty."""
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from rwq_cli.core.health import CURES, Refusal
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code
 
@@ -153,6 +154,57 @@ REMEDIES = {
         "rwq show ID",
         "either worker may complete it",
     ),
+    Code.OUT_OF_MEMORY: Remedy(
+        "The server is at its memory limit and refuses what needs memory: nothing can be added, "
+        "leased, returned or delayed. Completing and removing items still works.",
+        f"{CURES[Refusal.OUT_OF_MEMORY].capitalize()}.",
+        "redis-cli CONFIG SET maxmemory BYTES",
+        _SETTING,
+    ),
+    Code.READONLY: Remedy(
+        "The server is a replica and refuses all writes.",
+        f"{CURES[Refusal.READONLY].capitalize()}.",
+        "redis-cli INFO replication",
+        _SETTING,
+    ),
+    Code.WRITE_ERRORS: Remedy(
+        "The server could not save its data, and refuses all writes until it can.",
+        f"{CURES[Refusal.WRITE_ERRORS].capitalize()}.",
+        "redis-cli INFO persistence",
+        _SETTING,
+    ),
+    Code.TOO_FEW_REPLICAS: Remedy(
+        "Fewer replicas are connected than its min-replicas-to-write: it refuses all writes.",
+        f"{CURES[Refusal.TOO_FEW_REPLICAS].capitalize()}.",
+        "redis-cli INFO replication",
+        _SETTING,
+    ),
+    Code.NEAR_MAXMEMORY: Remedy(
+        "The server uses 90 % of its memory limit or more. At the limit it refuses writes, or "
+        "evicts keys.",
+        "Raise its maxmemory, or complete some items.",
+        "redis-cli INFO memory",
+        _SETTING,
+    ),
+    Code.EVICTED: Remedy(
+        "The server has evicted keys since it started: if they were items, their data are lost, "
+        "and what is left of them are ghosts.",
+        "Save the IDs of the ghosts before a clean drops them.",
+        "rwq doctor -o ids --only ghost",
+        "what was evicted is gone",
+    ),
+    Code.RESTARTED: Remedy(
+        "The server started less than an hour ago.",
+        "Check that it has loaded what you expect; ages began again.",
+        "redis-cli INFO persistence",
+        "it is only news",
+    ),
+    Code.FLUSHED: Remedy(
+        "FLUSHDB or FLUSHALL was called since the server started: whatever was there then is gone.",
+        "If nobody meant to, restore an export or a backup.",
+        "redis-cli INFO commandstats",
+        "what was flushed is gone",
+    ),
     Code.EVICTING_SERVER: Remedy(
         "The server's maxmemory-policy evicts keys once maxmemory is reached, even if that is "
         "set later: items and leases can vanish.",
@@ -233,9 +285,17 @@ REMEDIES = {
         _SETTING,
     ),
     Code.NO_HASH_TAG: Remedy(
-        "The name has no hash tag: on a cluster the queue's keys would be on different nodes.",
-        "None needed on a single server; on a cluster, use a name in braces.",
+        "The name has no hash tag: the queue's keys are on different nodes of the cluster.",
+        "Move the queue to a name in braces.",
         "rwq stats",
         "workers know it by this name",
     ),
 }
+
+# Of ghosts on a server that has evicted keys.
+EVICTED_GHOSTS = Remedy(
+    "Listed without data. The server has evicted keys since it started, so these may be items that "
+    "were lost: their entries are the only list of them.",
+    "Save their IDs. Then a deep clean drops the entries.",
+    "rwq doctor -o ids --only ghost",
+)

@@ -5,28 +5,34 @@ server, the name and the keys of others need one. The fixes are those of the cle
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.health import ServerStatus
 from rwq_cli.core.inspect.keyspace import EXAMPLES, Survey, shadowed_by_name, unlisted_owners
 from rwq_cli.core.inspect.lookup import facts_of, wrong_structures
-from rwq_cli.core.inspect.server_status import server_status
+from rwq_cli.core.inspect.server_status import server_statuses
 from rwq_cli.core.items.lock import QueueLock
 from rwq_cli.core.items.repairs import repair
 from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.clean import CLEANED, OF_ONE_ITEM, Fixer, Look, Suspects
-from rwq_cli.core.repair.findings import Code, Finding, Severity, problems_of
+from rwq_cli.core.repair.findings import Code, Finding, Severity, problems_of, server_findings
 from rwq_cli.core.state.expected import FirstLook
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
+
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
 
 # Findings that need only the lease keys of an ID.
 _OF_LEASES = frozenset({Code.TWO_HOLDERS, Code.STRAY_LEASE, Code.ENDLESS_LEASE})
 # What a fix needs no decision for, in this order.
 FIXED = (*CLEANED, Code.DUE, Code.ENDLESS_LEASE)
+# How often the doctor tries again to fix what changed under it.
+_ROUNDS = 3
 # Findings that the fixes of others resolve: they remove the entry or the count in question.
 _RESOLVED_BY = {
     Code.STALE_SCHEDULE: (Code.ABANDONED,),
@@ -36,16 +42,16 @@ _RESOLVED_BY = {
 
 
 class Diagnosis(NamedTuple):
-    """The findings about a queue.
+    """The findings about a queue, or about a server.
 
     Attributes:
-        queue: The queue's name.
+        queue: The queue's name; None for a server.
         findings: The findings, the most severe first.
         items: About how many items there are; None if a key of the wrong type prevented the walk.
         dry_run: Whether the fixes were only tried, as a dry run.
     """
 
-    queue: bytes
+    queue: bytes | None
     findings: tuple[Finding, ...]
     items: int | None
     dry_run: bool
@@ -53,9 +59,13 @@ class Diagnosis(NamedTuple):
     @property
     def is_healthy(self) -> bool:
         """Whether no errors or warnings are left."""
-        problems = [f for f in self.findings if f.code.severity is not Severity.NOTE]
         # A dry run fixed nothing.
-        return not any(f.left or (self.dry_run and f.fixed) for f in problems)
+        return not any(one.left or (self.dry_run and one.fixed) for one in self.serious)
+
+    @property
+    def serious(self) -> tuple[Finding, ...]:
+        """The errors and warnings."""
+        return tuple(one for one in self.findings if one.code.severity is not Severity.NOTE)
 
 
 def diagnose(
@@ -66,22 +76,28 @@ def diagnose(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
     all_ids: bool = False,
+    servers: Sequence[ServerStatus] | None = None,
 ) -> Diagnosis:
-    """See `WorkQueue.diagnose`; with `all_ids`, all IDs of a finding are its examples."""
+    """See `WorkQueue.diagnose`.
+
+    Args:
+        all_ids: All IDs of a finding are its examples.
+        servers: The servers whose findings are among them; by default that of the queue, or all of
+            a cluster.
+    """
     queue.connection.set_no_touch()
     wanted = frozenset(Code if codes is None else codes)
 
     def diagnosis(findings: Iterable[Finding], items: int | None) -> Diagnosis:
-        found = {each.code: each for each in findings if each.count}
-        chosen = (found[code] for code in Code if code in found and code in wanted)
-        return Diagnosis(queue.name, tuple(chosen), items, dry_run)
+        return Diagnosis(queue.name, _in_order(findings, wanted), items, dry_run)
 
-    status, wrong = server_status(queue.connection), list(wrong_structures(queue))
-    policy = (status.eviction or "noeviction").encode()
+    if servers is None:
+        servers = server_statuses(queue.connection, queue.keys.absent)
+    is_split = queue.connection.root.is_cluster and hash_tag(queue.name) is None
+    wrong = list(wrong_structures(queue))
     findings = [
-        _about_keys(Code.EVICTING_SERVER, [policy] * (policy != b"noeviction")),
-        _about_keys(Code.NO_PERSISTENCE, [], int(status.persists is False)),
-        _about_keys(Code.NO_HASH_TAG, [queue.name] * (hash_tag(queue.name) is None)),
+        *server_findings(servers),
+        _about_keys(Code.NO_HASH_TAG, [queue.name] * is_split),
         _about_keys(Code.WRONG_TYPE, wrong),
     ]
     # If one of the queue's own keys has the wrong type, the queue cannot be read.
@@ -96,28 +112,72 @@ def diagnose(
         _about_keys(Code.FOREIGN_KEY, survey.examples, survey.unowned),
     ]
     # Keys of the wrong type have a finding of their own.
-    suspects = _only(look.suspects, lambda _, code: code in wanted - {Code.WRONG_TYPE})
-    if suspects:
-        queue.clock.sleep(grace_s)
-    found = look.suspects = _second_look(queue, suspects, look.first)
-    fixed: defaultdict[Code, set[bytes]] = defaultdict(set)
-    if fix and found:
-        with QueueLock(queue, "clean", dry_run=dry_run) as lock:
-            for problem, outcomes in Fixer(queue, look, lock, dry_run).fix(FIXED):
-                fixed[problem.code].update(outcomes.ids)
-
-    done = {c: fixed[c].union(*(fixed[each] for each in _RESOLVED_BY.get(c, ()))) for c in Code}
-    left = _only(found, lambda item_id, code: item_id not in done[code]) if fix else found
-    if fix and not dry_run:
-        # Other clients may have fixed the rest, or it is gone.
-        left = _second_look(queue, left, look.first)
-    remaining, most = _by_code(left), None if all_ids else EXAMPLES
-    for code, ids in _by_code(found).items():
+    look.suspects = _only(look.suspects, lambda _, code: code in wanted - {Code.WRONG_TYPE})
+    confirmed = left_over = _confirmed(queue, look, grace_s)
+    resolved = {code: frozenset[bytes]() for code in Code}
+    if fix:
+        resolved, left_over = _fix(queue, look, wanted, grace_s, dry_run=dry_run)
+    remaining, most = _by_code(left_over), None if all_ids else EXAMPLES
+    for code, ids in _by_code(confirmed).items():
         shown = tuple(dict.fromkeys([*remaining[code][:most], *ids[:most]]))[:most]
         reason = next(facts_of(queue, shown[:1])).reason if code is Code.MOVING else None
-        counts = len(done[code].intersection(ids)), len(remaining[code])
+        counts = len(resolved[code].intersection(ids)), len(remaining[code])
         findings.append(Finding(code, len(ids), shown, False, *counts, reason))
     return diagnosis(findings, survey.items)
+
+
+def _fix(
+    queue: Queue, look: Look, wanted: frozenset[Code], grace_s: float, *, dry_run: bool
+) -> tuple[dict[Code, frozenset[bytes]], Suspects]:
+    """Fix what a look has confirmed; what changes meanwhile, after two looks again.
+
+    Returns:
+        By code, the IDs whose finding was fixed or resolved; and the suspects that are left.
+    """
+    first, confirmed = look.first, look.suspects
+    fixed: defaultdict[Code, set[bytes]] = defaultdict(set)
+    for rounds_left in reversed(range(_ROUNDS)):
+        if look.suspects:
+            with QueueLock(queue, "clean", dry_run=dry_run) as lock:
+                for problem, outcomes in Fixer(queue, look, lock, dry_run).fix(FIXED):
+                    fixed[problem.code].update(outcomes.ids)
+        resolved = _with_resolved(fixed)
+        remaining = {
+            item_id: tuple(one for one in problems if item_id not in resolved[one.code])
+            for item_id, problems in confirmed.items()
+        }
+        remaining = {item_id: problems for item_id, problems in remaining.items() if problems}
+        if dry_run:
+            break
+        # Other clients may have fixed the rest, or it is gone.
+        remaining = _second_look(queue, remaining, first)
+        changed = _only(remaining, lambda _, code: code in FIXED and code in wanted)
+        if not (changed and rounds_left):
+            break
+        look = Look(FirstLook(queue.now_ms()))
+        for facts in facts_of(queue, changed.keys(), digests=True):
+            look.note(facts)
+        look.suspects = _only(look.suspects, lambda _, code: code in wanted)
+        _confirmed(queue, look, grace_s)
+    return resolved, remaining
+
+
+def _with_resolved(fixed: Mapping[Code, set[bytes]]) -> dict[Code, frozenset[bytes]]:
+    return {
+        code: frozenset().union(*(fixed.get(by, ()) for by in (code, *_RESOLVED_BY.get(code, ()))))
+        for code in Code
+    }
+
+
+def diagnose_server(connection: "Connection", codes: Iterable[Code]) -> Diagnosis:
+    """Find what is wrong with a server, or with the nodes of a cluster."""
+    findings = server_findings(server_statuses(connection))
+    return Diagnosis(None, _in_order(findings, frozenset(codes)), None, dry_run=False)
+
+
+def _in_order(findings: Iterable[Finding], wanted: frozenset[Code]) -> tuple[Finding, ...]:
+    by_code = {finding.code: finding for finding in findings if finding.count}
+    return tuple(by_code[code] for code in Code if code in by_code and code in wanted)
 
 
 def _about_keys(code: Code, keys: Sequence[bytes], count: int | None = None) -> Finding:
@@ -144,21 +204,29 @@ def _first_look(queue: Queue, look: Look) -> Survey:
     return survey
 
 
+def _confirmed(queue: Queue, look: Look, grace_s: float) -> Suspects:
+    """Look at the suspects once more, a grace period later; those that are left replace them."""
+    if look.suspects:
+        queue.clock.sleep(grace_s)
+    look.suspects = _second_look(queue, look.suspects, look.first)
+    return look.suspects
+
+
 def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
     """What is still wrong with IDs. What is in no list of a long queue may have been pushed after
     that list was read: an orphan is one only if a repair, which looks again, would return it."""
-    found: Suspects = {}
+    broken: Suspects = {}
     for facts in facts_of(queue, suspects.keys(), digests=True):
         problems, before, is_same = problems_of(facts), suspects[facts.item_id], look.is_same(facts)
         if problems != before or not is_same:
             codes = {problem.code for problem in before} - (frozenset() if is_same else OF_ONE_ITEM)
-            problems = tuple(each for each in problems if each.code in codes)
+            problems = tuple(problem for problem in problems if problem.code in codes)
         if problems:
-            found[facts.item_id] = problems
-    orphans = _by_code(found)[Code.ORPHANED]
+            broken[facts.item_id] = problems
+    orphans = _by_code(broken)[Code.ORPHANED]
     repairs = repair(queue, orphans, (State.ORPHANED,), look, dry_run=True) if orphans else ()
     confirmed = {item_id for batch in repairs for item_id in batch.ids}
-    return _only(found, lambda item_id, code: code is not Code.ORPHANED or item_id in confirmed)
+    return _only(broken, lambda item_id, code: code is not Code.ORPHANED or item_id in confirmed)
 
 
 def _only(suspects: Suspects, accepts: Callable[[bytes, Code], bool]) -> Suspects:

@@ -1,11 +1,12 @@
 """The findings of the doctor, which `show` names, too: their codes, severities and rules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
+from rwq_cli.core.health import NEAR_LIMIT, Refusal, ServerStatus
 from rwq_cli.core.inspect.keyspace import may_be_in_nested_queue
 from rwq_cli.core.keys import GUARD_MARGIN_MS
 from rwq_cli.core.model import State
@@ -38,6 +39,11 @@ class Code(StrEnum):
     HELD = "held", Severity.ERROR
     DUPLICATED = "duplicated", Severity.ERROR
     TWO_HOLDERS = "two-holders", Severity.ERROR
+    OUT_OF_MEMORY = Refusal.OUT_OF_MEMORY.value, Severity.ERROR
+    READONLY = Refusal.READONLY.value, Severity.ERROR
+    WRITE_ERRORS = Refusal.WRITE_ERRORS.value, Severity.ERROR
+    TOO_FEW_REPLICAS = Refusal.TOO_FEW_REPLICAS.value, Severity.ERROR
+    NEAR_MAXMEMORY = "near-maxmemory", Severity.ERROR
     EVICTING_SERVER = "evicting-server", Severity.ERROR
     ABANDONED = "abandoned"
     ORPHANED = "orphaned"
@@ -56,6 +62,9 @@ class Code(StrEnum):
     STALE_RETURNS = "stale-returns", Severity.NOTE
     INVALID_RETURNS = "invalid-returns", Severity.NOTE
     FOREIGN_KEY = "foreign-key", Severity.NOTE
+    EVICTED = "evicted", Severity.NOTE
+    RESTARTED = "restarted", Severity.NOTE
+    FLUSHED = "flushed", Severity.NOTE
     NO_PERSISTENCE = "no-persistence", Severity.NOTE
     NO_HASH_TAG = "no-hash-tag", Severity.NOTE
 
@@ -68,11 +77,12 @@ class Finding:
         code: The code.
         count: The number of IDs or keys; 1 for findings about the server or the queue's name.
         examples: A few of them; the ones that are left come first.
-        of_keys: Whether the examples are not IDs: key names, the queue's name, or the eviction
-            policy.
+        of_keys: Whether the examples are not IDs: key names, the queue's name, or the nodes of a
+            cluster.
         fixed: How many were fixed, or in a dry run would be.
         left: How many are left.
         reason: Why the first example is buried, if that tells what to do; else None.
+        servers: Of findings about the server: those that have it, several on a cluster.
     """
 
     code: Code
@@ -82,6 +92,7 @@ class Finding:
     fixed: int
     left: int
     reason: bytes | None = None
+    servers: tuple[ServerStatus, ...] = ()
 
 
 # States that are findings themselves.
@@ -183,3 +194,32 @@ def _places(code: Code, facts: Facts) -> list[str | None]:
         case Code.ORPHANED:
             return ["cleaning" if facts.in_cleaning else None]
     return [_CHANGED.get(code)]
+
+
+# A restart is news for so long, seconds.
+_RESTARTED_S = 3600
+# How often a server has a finding, by its status; falsy if it has not.
+_SERVER_RULES: tuple[tuple[Code, Callable[[ServerStatus], int | None]], ...] = (
+    *(
+        (Code(refusal.value), lambda server, refusal=refusal: server.refusal is refusal)
+        for refusal in Refusal
+    ),
+    (Code.NEAR_MAXMEMORY, lambda s: not s.refusal and (s.memory_share or 0) >= NEAR_LIMIT),
+    (Code.EVICTING_SERVER, lambda server: (server.eviction or "noeviction") != "noeviction"),
+    (Code.EVICTED, lambda server: server.evicted),
+    (Code.RESTARTED, lambda s: s.uptime_s is not None and s.uptime_s < _RESTARTED_S),
+    (Code.FLUSHED, lambda server: server.flushes),
+    (Code.NO_PERSISTENCE, lambda server: server.persists is False),
+)
+
+
+def server_findings(servers: Sequence[ServerStatus]) -> list[Finding]:
+    """The findings about a server, or about the nodes of a cluster."""
+    findings = []
+    for code, count_of in _SERVER_RULES:
+        counts = [(server, int(count_of(server) or 0)) for server in servers]
+        concerned = tuple(server for server, count in counts if count)
+        total = sum(count for _, count in counts)
+        nodes = tuple(server.node.encode() for server in concerned if server.node)
+        findings.append(Finding(code, total, nodes, True, 0, total, servers=concerned))
+    return [finding for finding in findings if finding.count]
