@@ -13,9 +13,11 @@ from tests.driver import Rwq, configure
 # A plugin's line: what it says, and behind the one bar its data.
 PLUGIN_LINE = re.compile(
     r"RWQ (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+"
-    r"( \|( [a-z]+=(U|\d+s?(;[\d.]*){3}))+)?\n"
+    r"( \|( [a-z]+=(U|\d+s?(;[\d.:~@]*){3}))+)?\n"
 )
-NOTHING_ELSE = "processing=0;;;0 delayed=0;;;0 buried=0;;;0"
+NOTHING_ELSE = (
+    "processing=0;;;0 delayed=0;;;0 due=0;;;0 buried=0;;;0 held=0;;;0 lease=0s;;;0 returned=0;;;0"
+)
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ class TestLine:
             1,
             "RWQ WARNING - jobs: 3 waiting (above 2), oldest 0s, 2 abandoned, 0 buried"
             " | waiting=3;2;1000;0 age=0s;;5400;0 abandoned=2;;;0 processing=3;;;0"
-            " delayed=0;;;0 buried=0;5;;0\n",
+            " delayed=0;;;0 due=0;;;0 buried=0;5;;0 held=1;;;0 lease=0s;;;0 returned=0;;;0\n",
             "",
         )
         assert contents(filled.raw) == before
@@ -94,10 +96,19 @@ def test_limits_decide_the_code(rwq: Rwq) -> None:
         "--critical buried=0": MonitoringStatus.OK,
         "--warn age=1h --critical age=2h": MonitoringStatus.OK,
         "--warn orphaned=0 --deep": MonitoringStatus.OK,
+        "--critical waiting=4:": MonitoringStatus.CRITICAL,
+        "--critical waiting=1:3": MonitoringStatus.OK,
+        "--warn waiting=@3": MonitoringStatus.WARNING,
+        "--warn waiting=@4:5": MonitoringStatus.OK,
+        "--warn waiting=~:2": MonitoringStatus.WARNING,
+        "--warn held=0 --warn due=0": MonitoringStatus.WARNING,
+        "--warn returned=0 --warn lease=1h": MonitoringStatus.OK,
+        "--must-exist": MonitoringStatus.OK,
+        "--must-exist -q jbos": MonitoringStatus.CRITICAL,
     }.items():
         result = rwq("check", *words.split())
-        assert (result.code, result.notes) == (int(status), ""), words
-        assert result.text.startswith(f"RWQ {status.name} - jobs: "), words
+        assert result.code == int(status), words
+        assert result.text.startswith(f"RWQ {status.name} - j"), words
         assert PLUGIN_LINE.fullmatch(result.text), words
 
 
@@ -107,11 +118,13 @@ class TestUnknown:
     def test_an_error_is_one_line_and_unknown(self, rwq: Rwq) -> None:
         for words, said in {
             "--warn waiting=x": "the limit of waiting cannot be 'x'; it must be a whole number",
-            "--warn what=1": "not a limit: 'what=1'; give NAME=VALUE; the names are waiting, ",
+            "--warn what=1": "not a limit: 'what=1'; give NAME=RANGE; the names are waiting, ",
             "extra": "check takes no arguments; did you mean: rwq check -q extra",
             "--warn age=soon": "not a duration: 'soon'; ",
             "--format what": "invalid value for '--format': ",
             "--warn waiting=2 --critical waiting=1": "--warn waiting is above --critical waiting",
+            "--warn waiting=2 --warn waiting=9": "--warn waiting was given twice; ",
+            "--warn waiting=5:2": "no value is in the range of waiting=5:2; ",
             "--warn orphaned=1": "only a walk over the whole queue counts orphaned items; ",
             "-u http://host": "not a server URL: http://",
             "-u unix:///nowhere/a|b": "cannot reach unix:///nowhere/a\\x7cb: ",
@@ -159,11 +172,14 @@ class TestPrometheus:
         text = re.sub(r'(seconds\{queue="jobs"\}) [01]\n', r"\1 0\n", result.text)
         assert (result.code, result.notes) == (0, ABSENT.replace("jobs", "none"))
         samples = [line for line in text.splitlines() if not line.startswith("#")]
+        server = [line for line in samples if "_server_" in line]
+        samples = samples[len(server) :]
         assert samples == [
             f'rwq_{name}{{queue="{queue}"}} {value}'
             for name, jobs, none in (
                 ("up", 1, 1),
                 ("oldest_waiting_seconds", 0, 0),
+                ("longest_lease_seconds", 0, 0),
                 ("waiting_items", 3, 0),
                 ("processing_items", 3, 0),
                 ("leased_items", 0, 0),

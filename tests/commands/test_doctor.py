@@ -13,7 +13,7 @@ from tests.support import snapshot
 
 NOW = ("--grace", "0")
 # Of the server and the name, the same in all of these tests.
-AROUND = ["--skip", "no-persistence,no-hash-tag"]
+AROUND = ["--skip", "no-persistence,restarted,flushed"]
 
 
 def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:

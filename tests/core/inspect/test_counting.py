@@ -5,17 +5,17 @@ from redis import Redis
 
 from rwq_cli.core import Counts, WorkQueue
 from rwq_cli.core.inspect.counting import counts as count_queue
-from rwq_cli.core.inspect.thresholds import Level, Limits, Measure, check, evaluate
+from rwq_cli.core.inspect.thresholds import Level, Limits, Measure, Range, check, evaluate
 from tests.conftest import FakeClock, Foreign
 
 
 def test_the_counts_of_an_empty_queue_are_zero(queue: WorkQueue) -> None:
     assert queue.lengths() == Counts(b"jobs", 0, 0, 0, 0)
     shallow = Counts(b"jobs", 0, 0, 0, 0, leased=0, held=0, abandoned=0, due=0)
-    assert queue.counts()._replace(server_up_s=None) == shallow
+    assert queue.counts()._replace(server=None) == shallow
     deep = ("orphaned", "unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types")
     zeros = dict.fromkeys((*deep, "returns", "results"), 0)
-    assert queue.counts(deep=True)._replace(server_up_s=None) == shallow._replace(**zeros)
+    assert queue.counts(deep=True)._replace(server=None) == shallow._replace(**zeros)
 
 
 def test_the_leases_that_end_first_and_last(queue: WorkQueue, foreign: Foreign) -> None:
@@ -53,7 +53,7 @@ def test_what_is_in_processing_is_told_apart_as_far_as_the_time_allows(
     counts = count_queue(queue, within_s=-1)
     assert (counts.processing, counts.leased, counts.is_least) == (1500, None, True)
     assert 0 < (counts.abandoned or 0) < 1500
-    limits = {Measure.ABANDONED: Limits(warn=10_000)}
+    limits = {Measure.ABANDONED: Limits(warn=Range(high=10_000))}
     assert evaluate(counts, limits).level is Level.UNKNOWN
     counts = count_queue(queue, within_s=60)
     assert (counts.abandoned, counts.leased, counts.is_least) == (1500, 0, False)
@@ -81,29 +81,29 @@ COUNTS = Counts(
     b"jobs", waiting=12, processing=5, delayed=4, buried=3, abandoned=2, oldest_waiting_s=60
 )
 UNKNOWN_AGE = Counts(b"jobs", 1, 0, 0, 0)
-AN_ABANDONED = {Measure.ABANDONED: Limits(warn=0)}
+AN_ABANDONED = {Measure.ABANDONED: Limits(warn=Range(high=0))}
 
 
 def test_the_level_is_that_of_the_highest_limit_exceeded() -> None:
     for limits, level in (
         (Limits(), Level.OK),
-        (Limits(warn=12), Level.OK),
-        (Limits(warn=11), Level.WARNING),
-        (Limits(critical=12), Level.OK),
-        (Limits(critical=11), Level.CRITICAL),
-        (Limits(warn=11, critical=12), Level.WARNING),
-        (Limits(warn=0, critical=11), Level.CRITICAL),
+        (Limits(warn=Range(high=12)), Level.OK),
+        (Limits(warn=Range(high=11)), Level.WARNING),
+        (Limits(critical=Range(high=12)), Level.OK),
+        (Limits(critical=Range(high=11)), Level.CRITICAL),
+        (Limits(warn=Range(high=11), critical=Range(high=12)), Level.WARNING),
+        (Limits(warn=Range(high=0), critical=Range(high=11)), Level.CRITICAL),
     ):
         found = evaluate(COUNTS, {Measure.WAITING: limits})
         assert (found.by_measure[Measure.WAITING].level, found.level) == (level, level)
 
 
 def test_an_unknown_count_with_a_limit_is_unknown_and_hides_no_alarm() -> None:
-    age = {Measure.AGE: Limits(critical=10)}
+    age = {Measure.AGE: Limits(critical=Range(high=10))}
     assert evaluate(COUNTS, {}).by_measure[Measure.AGE].value == 60
     assert evaluate(UNKNOWN_AGE, age).level is Level.UNKNOWN
     assert evaluate(UNKNOWN_AGE, {}).level is Level.OK
-    both = {**age, Measure.WAITING: Limits(warn=0)}
+    both = {**age, Measure.WAITING: Limits(warn=Range(high=0))}
     assert evaluate(UNKNOWN_AGE, both).level is Level.WARNING
 
 
@@ -114,7 +114,7 @@ def test_an_alarm_is_raised_by_what_is_still_abandoned_after_a_second_look(
     foreign.abandoned(b"a", b"twice", b"also in main")
     raw.lpush(b"jobs:processing", b"twice")
     raw.lpush(b"jobs:queue", b"also in main")
-    assert check(queue, {Measure.ABANDONED: Limits(warn=3)}, deep=deep).level is Level.OK
+    assert check(queue, {Measure.ABANDONED: Limits(warn=Range(high=3))}, deep=deep).level is Level.OK
     assert clock.slept_s == []
     found = check(queue, AN_ABANDONED, deep=deep, grace_s=2.5)
     assert found.level is Level.WARNING

@@ -9,7 +9,9 @@ from tests.conftest import QUEUE, AsUser, FakeClock, Foreign, Interleaved, Start
 from tests.item_cases import BROKEN, ITEM_CASES, STRANGE_IDS, real_items
 
 # Of the server and the queue's name, the same in all of these tests.
-AROUND = frozenset({Code.NO_PERSISTENCE, Code.NO_HASH_TAG, Code.EVICTING_SERVER})
+AROUND = frozenset(
+    {Code.NO_PERSISTENCE, Code.EVICTING_SERVER, Code.RESTARTED, Code.FLUSHED, Code.EVICTED}
+)
 STRANGE_ID = STRANGE_IDS[1]
 OF_IDS = [name for name, case in BROKEN.items() if Code.WRONG_TYPE not in case.findings]
 # The scripts that the doctor changes anything with.
@@ -211,8 +213,9 @@ class TestServer:
             found = WorkQueue(connection, "{jobs}").diagnose(grace_s=0)
             connection.close()
         assert [(f.code, f.examples) for f in found.findings] == [
-            (Code.EVICTING_SERVER, (b"allkeys-lru",)),
+            (Code.EVICTING_SERVER, ()),
             (Code.GHOST, (b"g",)),
+            (Code.RESTARTED, ()),
             (Code.NO_PERSISTENCE, ()),
         ]
 
