@@ -135,7 +135,11 @@ def test_a_healthy_server(rwq: Rwq, server: PrivateServer, foreign: Foreign) -> 
     configure(rwq.home, f'[contexts.a]\nurl = "{server.url}"\n')
     before = contents(foreign.raw)
     found = rwq("context", "check", "a", "-o", "json").json
-    assert found.pop("latency_ms") > 0
+    numbers = ("latency_ms", "memory_used_bytes", "clients", "clients_limit")
+    assert all(found.pop(name) > 0 for name in numbers)
+    assert all(found.pop(name) >= 0 for name in ("uptime_seconds", "flushes", "evicted_keys"))
+    assert (found.pop("memory_limit_bytes"), found.pop("eviction")) == (0, "noeviction")
+    assert found.pop("last_save_age_seconds") is None
     assert found.pop("version").split()[0] in ("Valkey", "Redis")
     assert found.pop("no_touch") in (True, False)
     assert found.pop("denied") in ([], None)

@@ -1,4 +1,4 @@
-"""The server is a patient, too: what doctor, check, context check and the metrics say of one in trouble."""
+"""A server in trouble, as doctor, check, context check and the metrics tell of it."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -33,9 +33,8 @@ def fill(raw: Redis, items: int = 1000) -> None:
 
 def full(start: StartServer) -> PrivateServer:
     server = start("--maxmemory", "4mb")
-    with server.client() as raw:
-        with pytest.raises(OutOfMemoryError):
-            fill(raw)
+    with server.client() as raw, pytest.raises(OutOfMemoryError):
+        fill(raw)
     return server
 
 

@@ -120,7 +120,7 @@ def _since_s(info: Mapping[str, Any], then_s: int) -> int | None:
     return None if now_us is None else max(0, now_us // 1_000_000 - then_s)
 
 
-_PINGS = 5
+_ROUND_TRIPS = 5
 
 
 class ServerAccess(NamedTuple):
@@ -144,11 +144,11 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
     if queue is not None:
         connection = queue.connection
     # The connection is made here.
-    connection.call("PING")
+    connection.call("TIME")
     latencies = []
-    for _ in range(_PINGS):
+    for _ in range(_ROUND_TRIPS):
         started_s = perf_counter()
-        connection.call("PING")
+        connection.call("TIME")
         latencies.append(perf_counter() - started_s)
     times = [("OBJECT", "IDLETIME", queue.keys.item(b"x"))] if queue is not None else []
     user, *idle = connection.call_all([("ACL", "WHOAMI"), *times], return_errors=True)

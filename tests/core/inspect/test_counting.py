@@ -114,7 +114,9 @@ def test_an_alarm_is_raised_by_what_is_still_abandoned_after_a_second_look(
     foreign.abandoned(b"a", b"twice", b"also in main")
     raw.lpush(b"jobs:processing", b"twice")
     raw.lpush(b"jobs:queue", b"also in main")
-    assert check(queue, {Measure.ABANDONED: Limits(warn=Range(high=3))}, deep=deep).level is Level.OK
+    assert (
+        check(queue, {Measure.ABANDONED: Limits(warn=Range(high=3))}, deep=deep).level is Level.OK
+    )
     assert clock.slept_s == []
     found = check(queue, AN_ABANDONED, deep=deep, grace_s=2.5)
     assert found.level is Level.WARNING
