@@ -6,7 +6,7 @@ from typing import Any
 import redis
 
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.restore import Line
+from rwq_cli.core.items.lines import Line
 from rwq_cli.core.state.probe import ItemSnapshot
 
 try:

@@ -12,7 +12,8 @@ from rwq_cli.cli.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.commands.undoing import Undo, bad_line_reporter, restoring_kind, results_restored
 from rwq_cli.core.batches import Flush
-from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, restore
+from rwq_cli.core.items.lines import Line
+from rwq_cli.core.items.restore import OnConflict, forget_marks, restore
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.probe import probe

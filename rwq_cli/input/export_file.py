@@ -17,7 +17,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
-from rwq_cli.core.items.restore import Line
+from rwq_cli.core.items.lines import Line
 from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.probe import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment

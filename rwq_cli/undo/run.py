@@ -13,8 +13,9 @@ from rwq_cli.core.errors import ConnectionLost, InvalidArgument, RwqError, Serve
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import Journal
 from rwq_cli.core.items.complete import remove
+from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.move import move, move_back
-from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, read_marks, restore
+from rwq_cli.core.items.restore import OnConflict, forget_marks, read_marks, restore
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, token_of

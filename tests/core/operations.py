@@ -19,9 +19,10 @@ from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.complete import complete, remove
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.lease import lease_from, lease_ids
+from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.move import move, move_back
 from rwq_cli.core.items.purge import PurgedResults, purge
-from rwq_cli.core.items.restore import Line, OnConflict, edit_items, restore
+from rwq_cli.core.items.restore import OnConflict, edit_items, restore
 from rwq_cli.core.items.schedule import bury, promote, release
 from rwq_cli.core.model import State, Status
 from rwq_cli.core.repair.doctor import diagnose
@@ -118,12 +119,11 @@ def _purge(queue: WorkQueue, dry_run: bool) -> Iterator[tuple[Any, ...]]:
 
 
 def restoring(on_conflict: OnConflict) -> Operation:
-    """Of each ID the data that it may have or other data, of some twice, and of some a result."""
+    """Of each ID the data that it may have or other data, and of some a result."""
 
     def entries(ids: Sequence[bytes]) -> Iterator[ItemSnapshot | Result]:
-        twice = [item_id for item_id in ids if sum(item_id) % 7 == 0]
-        for again, item_id in (*((0, i) for i in (*ids, b"n", b"n")), *((1, i) for i in twice)):
-            data = (b"data of " + item_id, b"other", b"another")[(sum(item_id) + again) % 3]
+        for item_id in dict.fromkeys((*ids, b"n")):
+            data = (b"data of " + item_id, b"other", b"another")[sum(item_id) % 3]
             yield ItemSnapshot(item_id, data, State.WAITING, Place.MAIN)
             if sum(item_id) % 50 == 0:
                 yield Result(item_id, ResultStatus.COMPLETED, 5)

@@ -64,7 +64,8 @@ from rwq_cli.core.items.complete import (
     remove as remove_items,
 )
 from rwq_cli.core.items.lease import lease_ids
-from rwq_cli.core.items.restore import Line, restore as restore_items
+from rwq_cli.core.items.lines import Line
+from rwq_cli.core.items.restore import restore as restore_items
 from rwq_cli.core.items.schedule import bury as bury_items, release as release_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.doctor import diagnose
@@ -1091,11 +1092,11 @@ SETTINGS = settings(
 
 def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of three, so that a few items make a long list."""
-    monkeypatch.setattr(Queue, "budget", lambda _, script: Budget(2 if script == "put" else 3))
+    two = ("put", "restore")
+    monkeypatch.setattr(Queue, "budget", lambda _, script: Budget(2 if script in two else 3))
     monkeypatch.setattr(bulk, "_NAMED_IDS", 3)
     monkeypatch.setattr(bulk, "_LOCATED_IDS", 3)
     monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
-    monkeypatch.setattr(restore, "RESTORE_ITEMS", _CALL_ITEMS)
     monkeypatch.setattr(bulk, "SCANNED_MAX", 12)
     monkeypatch.setattr(bulk, "FEW_IDS", 2)
     # The pages of both cursors.

@@ -176,6 +176,15 @@ class Seen(NamedTuple):
     lengths: Sequence[int]
     since_ms: int
 
+    @classmethod
+    def read(cls, queue: Queue, ids: Collection[bytes]) -> "Seen":
+        """Read both lists for these IDs."""
+        since_ms = queue.now_ms()
+        # An item that is returned while the lists are read must not seem to be in neither.
+        places = places_of(queue, ids)
+        lists = queue.keys.main, queue.keys.processing
+        return cls(places, queue.call_all([("LLEN", key) for key in lists]), since_ms)
+
     def calls(self, ids: Collection[bytes], *, in_order: bool) -> Iterator[Located]:
         """The calls for IDs: all that have places, and others, which are in no list.
 
@@ -235,11 +244,7 @@ def rounds(
             yield iter([Located(ids, scan_max=scan_max)])
         else:
             if seen is None:
-                since_ms = queue.now_ms()
-                # An item that is returned while the lists are read must not seem to be in neither.
-                places = places_of(queue, ids)
-                lists = queue.keys.main, queue.keys.processing
-                seen = Seen(places, queue.call_all([("LLEN", key) for key in lists]), since_ms)
+                seen = Seen.read(queue, ids)
                 if doing:
                     queue.progress.begin(doing, len(ids))
             yield seen.calls(ids, in_order=in_order)
@@ -253,11 +258,11 @@ def unlisted(ids: Iterable[bytes], *, since_ms: int = 0) -> Iterator[Located]:
 
 
 def read_items(
-    queue: Queue, ids: Iterable[bytes], skipped: Skipped
+    queue: Queue, ids: Iterable[bytes], skipped: Skipped, seen: Seen | None = None
 ) -> Iterator[list[ItemSnapshot]]:
     """Read items wherever they are, each list at one instant; in their order if there are few."""
     left = dict.fromkeys(ids)
-    for calls in rounds(queue, left, in_order=False):
+    for calls in rounds(queue, left, in_order=False, seen=seen):
         skipped.elsewhere = []
         for _, items in read_snapshots(queue, calls, skipped):
             if items:

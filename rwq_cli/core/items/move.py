@@ -8,7 +8,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import Journal, by_script, once_read, run, saving
-from rwq_cli.core.items.restore import Line
+from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.transfer import Transfer
 from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status

@@ -1,40 +1,35 @@
 """Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`; and
 replacing the data of items that is still what was read: `set_data.lua`."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from hashlib import sha1, sha256
+from hashlib import sha256
 from itertools import chain, groupby
 from operator import itemgetter
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rwq_cli.core.batches import (
-    BUDGET,
-    FLUSH,
-    Acknowledged,
-    Flush,
-    acknowledged,
-    in_batches,
-)
+from rwq_cli.core.batches import BUDGET, Acknowledged, Flush, acknowledged, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.lookup import Places
-from rwq_cli.core.inspect.results import Result, read_result_keys
+from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import Journal, Seen, in_rounds, read_items, recorded
+from rwq_cli.core.items.lines import Line, batches_of_a_kind
+from rwq_cli.core.items.results import restore_results
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.expected import Located
+from rwq_cli.core.state.expected import Located, hashed_bytes, token_of
 from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped, existing
 from rwq_cli.core.state.rules import is_guard
 
-RESTORE_ITEMS = 250
 # Items that may have to be replaced: they are looked for together.
-_REPLACE_ITEMS = 80 * RESTORE_ITEMS
-# What may be replaced, besides a SHA-1: nothing; or nothing, and the item must exist. A SHA-1 after
-# the last of these is of an item that keeps its place.
-_NEVER, _OTHER, _IN_PLACE = "-", "other", "="
+_REPLACE_ITEMS = 20_000
+# What is read, replaced and written to the journal at once, new and current data apart.
+_GROUP_BYTES = 4 * BUDGET.bytes
+# What may be replaced, besides a token of data: nothing; or nothing, and the item must exist. A
+# token after the last of these is of an item that keeps its place.
+_NEVER, _OTHER, _IN_PLACE = b"-", b"other", b"="
 _NOWHERE = Located(())
 # An item as it was read, and its new data.
 Edit = tuple[ItemSnapshot, bytes]
@@ -50,23 +45,6 @@ class OnConflict(StrEnum):
     REPLACE = "replace"
 
 
-_OTHER_DATA = {
-    OnConflict.FAIL: Status.CONFLICT,
-    OnConflict.SKIP: Status.SKIPPED,
-    OnConflict.REPLACE: Status.REPLACED,
-}
-
-
-class Line(NamedTuple):
-    """A line of an export: its number in the file, from 1 for the header, and what it has."""
-
-    number: int
-    entry: ItemSnapshot | Result
-    # For what an import replaced, what replaced it, as in `Journal`: the entry is restored only in
-    # place of that.
-    replaced_by: str | None = None
-
-
 def restore(
     queue: Queue,
     lines: Iterable[Line | Flush],
@@ -80,165 +58,250 @@ def restore(
     dry_run: bool = False,
 ) -> Outcomes:
     """Restore items and results, in their order: those of main next first, those of processing
-    longest leased first. With `front`, each item of main is put before all waiting items, so the
-    lines must come in reverse order.
+    longest leased first.
 
     An ID that exists with the same data is already there, in any state: a worker may have leased it
     since. Of one with other data that is replaced, only the data change if nothing else differs, or
     a session holds the item, or with `in_place`; else it gets the place, lease and state of the
     line. A result that exists stays, unless `REPLACE`. What is replaced is written to the journal
-    first; results are counted in `results`.
+    first.
 
     The script that restores a line also marks it, in a bitmap on the server that the SHA-256 of the
     file names. So a run after an interruption resumes where the first one stopped, and never
     restores an item that was completed in between. At the end, the caller calls `forget_marks`.
 
-    An item is `CHANGED` or `MISSING` if it is no longer what was to be replaced.
+    An item is `CHANGED` or `MISSING` if it is no longer what was to be replaced. A dry run judges
+    each line by what the server has now, also an ID that an earlier line would restore.
+
+    Args:
+        front: Put each item of main before all waiting items; the lines come in reverse order.
+        in_place: Change only data.
+        file_id: The SHA-256 of the file; None to mark no lines.
+        results: Counts the outcomes of results.
     """
     queue.keys.check_new()
-    kept = None if dry_run else journal
     if dry_run:
         queue.connection.set_no_touch()
     marks = b"" if file_id is None else queue.keys.undo(file_id)
-    replaces = on_conflict is OnConflict.REPLACE
-    tracked = Acknowledged()
-    # In a dry run, by the kind and ID of what would be restored, a hash of an item's data.
-    foreseen: dict[tuple[type, bytes], bytes] = {}
+    kept = None if dry_run else journal
+    restoration = _Restoration(queue, on_conflict, marks, kept, front, in_place, dry_run)
 
     def batches() -> Iterator[OutcomeBatch]:
-        limits = (_REPLACE_ITEMS, 4 * BUDGET.bytes) if replaces else (RESTORE_ITEMS, BUDGET.bytes)
-        with tracked:
-            for kind, group in groupby(_batches(lines, *limits), itemgetter(0)):
-                found = map(itemgetter(1), group)
-                if kind is Result:
-                    deque(map(restore_results, filter(None, found)), maxlen=0)
+        with restoration.acknowledged:
+            for kind, group in groupby(restoration.parts_of(lines), itemgetter(0)):
+                parts = map(itemgetter(1), group)
+                if kind is not Result:
+                    yield from restoration.restore(parts)
                     continue
-                queue.progress.begin("restoring")
-                replaced = chain.from_iterable(map(replace, filter(None, found)))
-                for outcomes in replaced if replaces else run((each, _NOWHERE) for each in found):
-                    tracked.add(len(outcomes))
-                    queue.progress.advance(len(outcomes))
-                    yield outcomes
-
-    def run(
-        parts: Iterable[tuple[Sequence[Line], Located]],
-        replaceable: Mapping[bytes, str] = MappingProxyType({}),
-    ) -> Iterator[OutcomeBatch]:
-        """Restore parts of the lines; an empty one is a pause of the source."""
-        known = {"marks": marks, "on_conflict": on_conflict.value, "front": front}
-
-        def words(part: Sequence[Line], located: Located) -> Sequence[object]:
-            rest: list[object] = []
-            for number, entry, _ in part:
-                item, left_ms = _item(entry), -2
-                if item.lease is not None:
-                    # A lease that was about to end must keep an expiry.
-                    left_ms = -1 if item.lease.ttl_ms is None else max(1, item.lease.ttl_ms)
-                place = item.place if item.place in (Place.MAIN, Place.PROCESSING) else "none"
-                rest += number, item.item_id, item.data, str(place)
-                rest += item.lease.holder if item.lease else b"", left_ms
-                times = item.due_ms, item.buried_ms, item.returns
-                rest += ("" if each is None else repr(each) for each in times)
-                rest.append(replaceable.get(item.item_id, ""))
-            return script_words("restore", rest, **located.args(), **known)
-
-        calls = ((part, words(part, found)) if part else None for part, found in parts)
-        for part, reply in queue.run_each("restore", calls, dry_run=dry_run):
-            if reply is REFUSED:
-                tracked.skip(len(part))
-            else:
-                yield outcomes_of(part, reply)
-
-    def replace(part: Sequence[Line]) -> Iterator[OutcomeBatch]:
-        """Restore lines, and replace only items that were read, and are in any journal."""
-        by_id = {line.entry.item_id: line for line in part}
-        replaceable: dict[bytes, str] = {}
-        replaced: list[ItemSnapshot] = []
-        replaced_by: list[str] = []
-        moved: set[bytes] = set()
-        if not dry_run or part[0].replaced_by is not None:
-            replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
-            for item in chain.from_iterable(read(by_id)):
-                line = by_id[item.item_id]
-                entry = _item(line.entry)
-                if item.data == entry.data:
-                    continue
-                replaced.append(item)
-                replaced_by.append(sha256(entry.data).hexdigest())
-                if line.replaced_by in (None, sha256(item.data).hexdigest()):
-                    digest = sha1(item.data, usedforsecurity=False).hexdigest()
-                    is_held = item.lease is not None and not is_guard(item.lease)
-                    is_there = (item.place, item.due_ms) == (entry.place, entry.due_ms)
-                    stays = in_place or is_held or is_there
-                    replaceable[item.item_id] = _IN_PLACE + digest if stays else digest
-                    moved.update(() if stays else (item.item_id,))
-
-        def act(calls: Iterable[Located], _: bool) -> Iterator[OutcomeBatch]:
-            parts = (part for call in calls for part in call.within(queue.budget("restore")))
-            # Only what leaves its place is looked for.
-            return run((([by_id[i] for i in p.ids], p.only(moved)) for p in parts), replaceable)
-
-        seen = None if moved else Seen(Places({}, {}), (0, 0), 0)
-        done = in_rounds(queue, act, by_id, in_order=True, seen=seen)
-        return recorded(queue, kept, replaced, done, Status.REPLACED, replaced_by=replaced_by)
-
-    def read(by_id: Mapping[bytes, Line]) -> Iterator[list[ItemSnapshot]]:
-        """The items with these IDs; as they are in the lines, but for their data, if they stay."""
-        if not in_place:
-            # Reading items reads the lists: usually, none exists.
-            yield from read_items(queue, existing(queue, by_id), Skipped())
-            return
-        for batch in in_batches(by_id, items_max=RESTORE_ITEMS):
-            found = zip(batch, queue.call("MGET", *map(queue.keys.item, batch)), strict=True)
-            yield [_item(by_id[i].entry)._replace(data=d) for i, d in found if d is not None]
-
-    def restore_results(part: Sequence[Line]) -> None:
-        queue.progress.begin("restoring results")
-        found = [(n, entry, by) for n, entry, by in part if isinstance(entry, Result)]
-        replaceable = {each.item_id: by or "" for _, each, by in found}
-        if replaces and kept is not None:
-            # Only what was written to the journal.
-            new = {each.item_id: str(each.completed_ms) for _, each, _ in found}
-            replaceable = dict.fromkeys(new, "-")
-            for keys in read_result_keys(queue, list(new), data=True):
-                if old := [key.result for key in keys if key.result is not None]:
-                    kept.write(old, [new[each.item_id] for each in old])
-                replaceable.update((each.item_id, str(each.completed_ms)) for each in old)
-        args: list[object] = []
-        for number, each, _ in found:
-            args += number, each.item_id, -1 if each.ttl_ms is None else max(1, each.ttl_ms)
-            args += each.status.value, each.completed_ms
-            for text in (each.holder, each.result):
-                args += int(text is not None), text or b""
-            args.append(replaceable[each.item_id])
-        named: dict[str, Any] = {"marks": marks, "replaces": replaces, "dry_run": dry_run}
-        outcomes = outcomes_of(part, queue.run("restore_results", *args, **named))
-        if results is not None:
-            results.update(outcomes.counts())
-        queue.progress.advance(len(outcomes))
-
-    def outcomes_of(part: Sequence[Line], reply: Sequence[Any]) -> OutcomeBatch:
-        """The outcomes; in a dry run, as if the entries before each had been restored."""
-        outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in part], reply)
-        if not dry_run:
-            return outcomes
-        both = zip(part, outcomes, strict=True)
-        return OutcomeBatch.of(o._replace(status=foresee(p.entry, o.status)) for p, o in both)
-
-    def foresee(entry: ItemSnapshot | Result, status: Status) -> Status:
-        if status is Status.IMPORTED_BEFORE:
-            return status
-        key = type(entry), entry.item_id
-        digest = sha256(entry.data).digest() if isinstance(entry, ItemSnapshot) else b""
-        before = foreseen.get(key)
-        if before is not None and (digest or status is Status.IMPORTED):
-            same = before == digest and not (replaces and not digest)
-            status = Status.ALREADY_THERE if same else _OTHER_DATA[on_conflict]
-        if status in (Status.IMPORTED, Status.REPLACED):
-            foreseen[key] = digest
-        return status
+                replaces = on_conflict is OnConflict.REPLACE
+                for part in filter(None, parts):
+                    for outcomes in restore_results(queue, part, marks, kept, replaces, dry_run):
+                        if results is not None:
+                            results.update(outcomes.counts())
 
     return Outcomes(batches())
+
+
+class _Replacement(NamedTuple):
+    """Which current items some lines replace.
+
+    Attributes:
+        items: What is replaced, as it is now.
+        replaced_by: What replaces each: see `Journal`.
+        tokens: By ID, that of the data that may be replaced.
+        moving: Those that also leave their places.
+    """
+
+    items: list[ItemSnapshot]
+    replaced_by: list[str]
+    tokens: dict[bytes, bytes]
+    moving: set[bytes]
+
+
+class _Restoration:
+    """Restores the items of some lines; see `restore`.
+
+    Attributes:
+        acknowledged: Which of the items were.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        on_conflict: OnConflict,
+        marks: bytes,
+        journal: Journal | None,
+        front: bool,
+        in_place: bool,
+        dry_run: bool,
+    ) -> None:
+        self._queue, self._budget = queue, queue.budget("restore")
+        self._replaces = on_conflict is OnConflict.REPLACE
+        self._args = {"marks": marks, "on_conflict": on_conflict.value, "front": front}
+        self._journal, self._in_place, self._dry_run = journal, in_place, dry_run
+        self.acknowledged = Acknowledged()
+
+    def parts_of(
+        self, lines: Iterable[Line | Flush]
+    ) -> Iterator[tuple[type[ItemSnapshot | Result], list[Line]]]:
+        """The lines in the parts that `restore` takes; an empty one is a pause of the source."""
+        if self._replaces:
+            return batches_of_a_kind(lines, _REPLACE_ITEMS, _GROUP_BYTES)
+        return batches_of_a_kind(lines, self._budget.items, self._budget.bytes)
+
+    def restore(self, parts: Iterable[Sequence[Line]]) -> Iterator[OutcomeBatch]:
+        self._queue.progress.begin("restoring")
+        batches: Iterator[OutcomeBatch] = self._send((part, _NOWHERE, {}) for part in parts)
+        if self._replaces:
+            batches = chain.from_iterable(map(self._replace, filter(None, parts)))
+        for outcomes in batches:
+            self.acknowledged.add(len(outcomes))
+            self._queue.progress.advance(len(outcomes))
+            yield outcomes
+
+    def _send(
+        self, calls: Iterable[tuple[Sequence[Line], Located, Mapping[bytes, bytes]]]
+    ) -> Iterator[OutcomeBatch]:
+        """Call the script for lines, with where it looks for items, and what it may replace."""
+        requests = (
+            (lines, self._words(lines, located, replaceable)) if lines else None
+            for lines, located, replaceable in calls
+        )
+        for lines, reply in self._queue.run_each("restore", requests, dry_run=self._dry_run):
+            if reply is REFUSED:
+                self.acknowledged.skip(len(lines))
+            else:
+                yield OutcomeBatch.from_reply([line.entry.item_id for line in lines], reply)
+
+    def _words(
+        self, lines: Sequence[Line], located: Located, replaceable: Mapping[bytes, bytes]
+    ) -> Sequence[object]:
+        words: list[object] = []
+        for line in lines:
+            item, left_ms = line.item, -2
+            if item.lease is not None:
+                # A lease that was about to end must keep an expiry.
+                left_ms = -1 if item.lease.ttl_ms is None else max(1, item.lease.ttl_ms)
+            place = item.place if item.place in (Place.MAIN, Place.PROCESSING) else "none"
+            words += line.number, item.item_id, item.data, str(place)
+            words += item.lease.holder if item.lease else b"", left_ms
+            numbers = item.due_ms, item.buried_ms, item.returns
+            words += ("" if number is None else repr(number) for number in numbers)
+            words.append(replaceable.get(item.item_id, b""))
+        return script_words("restore", words, **located.args(), **self._args)
+
+    def _replace(self, part: Sequence[Line]) -> Iterator[OutcomeBatch]:
+        """Restore lines, and replace only items that were read, and are in any journal.
+
+        Only so much current data are read at once.
+        """
+        if self._dry_run and part[0].replaced_by is None:
+            # What would be replaced need not be read.
+            limits = {"items_max": self._budget.items, "size_max": self._budget.bytes}
+            calls = in_batches(part, **limits, size_of=lambda line: len(line.item.data))
+            yield from self._send((lines, _NOWHERE, {}) for lines in calls)
+            return
+        sizes = self._current_sizes(part)
+        groups = list(
+            in_batches(
+                part,
+                items_max=len(part),
+                size_max=_GROUP_BYTES,
+                size_of=lambda line: sizes.get(line.entry.item_id, 0),
+            )
+        )
+        # One walk over the lists serves all groups.
+        is_walked = len(groups) > 1 and not self._in_place
+        seen = Seen.read(self._queue, sizes) if is_walked else None
+        for lines in groups:
+            yield from self._replace_group(lines, sizes, seen)
+
+    def _replace_group(
+        self, lines: Sequence[Line], sizes: Mapping[bytes, int], seen: Seen | None
+    ) -> Iterator[OutcomeBatch]:
+        by_id = {line.entry.item_id: line for line in lines}
+        current_sizes = {item_id: sizes[item_id] for item_id in by_id if item_id in sizes}
+        plan = self._plan(by_id, self._read(by_id, current_sizes, seen))
+        replaceable = {
+            item_id: _NEVER if line.replaced_by is None else _OTHER
+            for item_id, line in by_id.items()
+        }
+        for item_id, token in plan.tokens.items():
+            replaceable[item_id] = token if item_id in plan.moving else _IN_PLACE + token
+
+        def act(calls: Iterable[Located], _is_first_look: bool) -> Iterator[OutcomeBatch]:
+            parts = chain.from_iterable(self._within_budget(call, by_id, plan) for call in calls)
+            # Only what leaves its place is looked for.
+            return self._send(
+                ([by_id[i] for i in part.ids], part.only(plan.moving), replaceable)
+                for part in parts
+            )
+
+        if not plan.moving:
+            seen = Seen(Places({}, {}), (0, 0), 0)
+        batches = in_rounds(self._queue, act, by_id, in_order=True, seen=seen)
+        replaced_by = plan.replaced_by
+        yield from recorded(
+            *(self._queue, self._journal, plan.items, batches, Status.REPLACED),
+            replaced_by=replaced_by,
+        )
+
+    def _within_budget(
+        self, call: Located, by_id: Mapping[bytes, Line], plan: _Replacement
+    ) -> Iterator[Located]:
+        def size_of(item_id: bytes) -> int:
+            current = plan.tokens.get(item_id)
+            return len(by_id[item_id].item.data) + (hashed_bytes(current) if current else 0)
+
+        first = 0
+        limits = {"items_max": self._budget.items, "size_max": self._budget.bytes}
+        for ids in in_batches(call.ids, **limits, size_of=size_of):
+            yield call.part(first, first + len(ids))
+            first += len(ids)
+
+    def _current_sizes(self, lines: Sequence[Line]) -> dict[bytes, int]:
+        """By ID, the size of the data of each item that exists now."""
+        queue = self._queue
+        ids = existing(queue, [line.entry.item_id for line in lines])
+        lengths = queue.call_all([("STRLEN", queue.keys.item(i)) for i in ids], return_errors=True)
+        # A key of another type is the script's to report.
+        return {
+            item_id: length if isinstance(length, int) else 0
+            for item_id, length in zip(ids, lengths, strict=True)
+        }
+
+    def _read(
+        self, by_id: Mapping[bytes, Line], sizes: Mapping[bytes, int], seen: Seen | None
+    ) -> Iterator[list[ItemSnapshot]]:
+        """The items that exist; as they are in the lines, but for their data, if they stay."""
+        if not self._in_place:
+            # Reading items reads the lists.
+            yield from read_items(self._queue, sizes, Skipped(), seen)
+            return
+        keys = self._queue.keys
+        limits = {"items_max": self._budget.items, "size_max": self._budget.bytes}
+        for batch in in_batches(sizes, **limits, size_of=sizes.__getitem__):
+            values = self._queue.call("MGET", *map(keys.item, batch))
+            pairs = zip(batch, values, strict=True)
+            yield [by_id[i].item._replace(data=data) for i, data in pairs if data is not None]
+
+    def _plan(
+        self, by_id: Mapping[bytes, Line], current: Iterable[list[ItemSnapshot]]
+    ) -> _Replacement:
+        plan = _Replacement([], [], {}, set())
+        for item in chain.from_iterable(current):
+            line = by_id[item.item_id]
+            if item.data == line.item.data:
+                continue
+            plan.items.append(item)
+            plan.replaced_by.append(sha256(line.item.data).hexdigest())
+            if line.replaced_by in (None, sha256(item.data).hexdigest()):
+                plan.tokens[item.item_id] = token_of(item.data)
+                is_held = item.lease is not None and not is_guard(item.lease)
+                is_there = (item.place, item.due_ms) == (line.item.place, line.item.due_ms)
+                if not (self._in_place or is_held or is_there):
+                    plan.moving.add(item.item_id)
+        return plan
 
 
 def read_marks(queue: Queue, file_id: bytes) -> bytes:
@@ -250,40 +313,6 @@ def read_marks(queue: Queue, file_id: bytes) -> bytes:
 def forget_marks(queue: Queue, file_id: bytes) -> None:
     """Delete the marks of a file that was restored completely."""
     queue.call("DEL", queue.keys.undo(file_id))
-
-
-def _batches(
-    lines: Iterable[Line | Flush], items_max: int, size_max: int
-) -> Iterator[tuple[type, list[Line]]]:
-    """Batches of lines of one kind, after it, with each ID at most once. An empty one is a `FLUSH`,
-    which does not end a kind."""
-    batch: list[Line] = []
-    ids: set[bytes] = set()
-    size = 0
-    kind: type = ItemSnapshot
-    for line in chain(lines, (FLUSH,)):
-        if batch and (
-            isinstance(line, Flush)
-            or len(batch) >= items_max
-            or size >= size_max
-            or line.entry.item_id in ids
-            or type(line.entry) is not kind
-        ):
-            yield kind, batch
-            batch, ids, size = [], set(), 0
-        if isinstance(line, Flush):
-            yield kind, []
-            continue
-        entry = line.entry
-        kind = type(entry)
-        batch.append(line)
-        ids.add(entry.item_id)
-        size += (entry.result_bytes or 0) if isinstance(entry, Result) else len(entry.data)
-
-
-def _item(entry: ItemSnapshot | Result) -> ItemSnapshot:
-    assert isinstance(entry, ItemSnapshot)
-    return entry
 
 
 def _edited_bytes(edit: Edit) -> int:

@@ -1,17 +1,23 @@
-"""Results of completed items; waiting until items are gone, or a queue is empty or short."""
+"""Results of completed items, and restoring them; waiting until items are gone, or a queue is empty
+or short."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
+from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied, ReadOnly, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.counting import lengths
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, read_result_keys
+from rwq_cli.core.items.bulk import Journal
+from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.model import Counts, State
+from rwq_cli.core.lua import script_words
+from rwq_cli.core.model import Counts, OutcomeBatch, State
+from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.probe import existing
 
 
@@ -67,6 +73,66 @@ def _look_up(queue: Queue, item_id: bytes) -> ResultLookup:
     items = [each for each in facts_of(queue, [item_id] * found.has_item) if each.has_data]
     state = items[0].state if items else State.GONE
     return ResultLookup(queue.name, item_id, state, found.result)
+
+
+def restore_results(
+    queue: Queue,
+    lines: Sequence[Line],
+    marks: bytes,
+    journal: Journal | None,
+    replaces: bool,
+    dry_run: bool,
+) -> Iterator[OutcomeBatch]:
+    """Restore results, each ID at most once; see `restore`.
+
+    Args:
+        marks: The key of the lines that were restored; b"" for none.
+        replaces: Replace those that exist; with a journal, only what was written to it.
+    """
+    queue.progress.begin("restoring results")
+    results = [(line, line.entry) for line in lines if isinstance(line.entry, Result)]
+    # By ID, the completion time of the one result that may be replaced; "" for any.
+    replaceable = {result.item_id: line.replaced_by or "" for line, result in results}
+    if replaces and journal is not None:
+        new_times = {result.item_id: str(result.completed_ms) for _, result in results}
+        replaceable = dict.fromkeys(new_times, "-")
+        for keys in read_result_keys(queue, list(new_times), data=True):
+            if old := [key.result for key in keys if key.result is not None]:
+                journal.write(old, [new_times[result.item_id] for result in old])
+            replaceable.update((result.item_id, str(result.completed_ms)) for result in old)
+    script = "restore_results"
+    args = {"marks": marks, "replaces": replaces}
+    budget = queue.budget(script)
+    batches = in_batches(
+        results,
+        items_max=budget.items,
+        size_max=budget.bytes,
+        size_of=lambda pair: len(pair[1].result or b""),
+    )
+    calls = (
+        (
+            [result.item_id for _, result in batch],
+            script_words(script, _result_words(batch, replaceable), **args),
+        )
+        for batch in batches
+    )
+    for ids, reply in queue.run_each(script, calls, dry_run=dry_run):
+        if reply is not REFUSED:
+            yield OutcomeBatch.from_reply(ids, reply)
+            queue.progress.advance(len(ids))
+
+
+def _result_words(
+    results: Sequence[tuple[Line, Result]], replaceable: Mapping[bytes, str]
+) -> list[object]:
+    words: list[object] = []
+    for line, result in results:
+        left_ms = -1 if result.ttl_ms is None else max(1, result.ttl_ms)
+        words += line.number, result.item_id, left_ms, result.status.value, result.completed_ms
+        for text in (result.holder, result.result):
+            words += int(text is not None), text or b""
+        words.append(replaceable[result.item_id])
+    return words
 
 
 # The pause between two polls grows from the first value to the second.

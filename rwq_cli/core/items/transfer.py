@@ -11,8 +11,9 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ScheduledCursor
 from rwq_cli.core.items.bulk import GROUP_CALLS, Act, by_script, unlisted
+from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.lock import QueueLock
-from rwq_cli.core.items.restore import Line, restore
+from rwq_cli.core.items.restore import restore
 from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import BURIED_GUARD
 from rwq_cli.core.lua import script_words

@@ -1,5 +1,5 @@
 -- Restore items as they were: with their data, place, lease, times and returns.
--- include: locate, schedule, marks
+-- include: digest, locate, schedule, marks
 -- writes: leases MGET SET DEL; delayed ZADD ZREM; buried ZADD ZREM; returns HSET HDEL; cleaning LREM; item MSET SET GET;
 --   main LLEN LPUSH RPUSH LREM LSET RPOP; processing LLEN LPUSH LREM LSET RPOP; server TIME
 -- commands: undo, import
@@ -9,7 +9,7 @@
 -- rest args  for each item: the number of its line in the file; ID; data; place ('main', 'processing' or 'none');
 --   holder; ms left of its lease (-1 no expiry, -2 none); due time and time of burial, unix ms, or ''; its returns,
 --   or ''; which data 'replace' may replace: '' any, in a dry run; '-' none; 'other' none, and the item must exist;
---   else the SHA-1 of the data, after '=' if only they are replaced. Each ID once. IDs with a SHA-1 and no '=' are
+--   else the token of the data, after '=' if only they are replaced. Each ID once. IDs with a token and no '=' are
 --   those that `lib/locate.lua` looks for
 -- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there with this
 -- data, skipped, replaced, conflict for other data, changed for data that may not be replaced or an item that a session
@@ -20,7 +20,7 @@ local OTHER_DATA = { fail = 'conflict', skip = 'skipped', replace = 'replaced' }
 local now_ms, lines, ids, replaceable = clock_ms(), {}, {}, {}
 for at = 1, #args, FIELDS do
   lines[#lines + 1], ids[#ids + 1] = args[at], args[at + 1]
-  replaceable[#replaceable + 1] = #args[at + 9] == 40 and args[at + 1] or nil
+  replaceable[#replaceable + 1] = string.find(args[at + 9], '^%d+:') and args[at + 1] or nil
 end
 local leases, _, has_wrong_lease = lease_values(ids)
 local facts = read_facts(replaceable)
@@ -34,23 +34,28 @@ local function status_of(line, id, data, may_replace)
   if marked[line] then
     return 'imported-before'
   end
-  local found = some_exist and redis.call('TYPE', item_prefix .. id).ok or 'none'
-  if has_wrong_lease[id] or found ~= 'none' and found ~= 'string' then
+  local kind = some_exist and redis.call('TYPE', item_prefix .. id).ok or 'none'
+  if has_wrong_lease[id] or kind ~= 'none' and kind ~= 'string' then
     return 'wrong-type'
-  elseif found == 'none' then
+  elseif kind == 'none' then
     return (may_replace == '' or may_replace == '-') and 'imported' or 'missing'
   end
   -- Data of another length are never loaded to be compared.
   local key = item_prefix .. id
   if redis.call('STRLEN', key) == #data and redis.call('GET', key) == data then
     return 'already-there'
-  elseif may_replace ~= '' and redis.sha1hex(redis.call('GET', key)) ~= (string.gsub(may_replace, '^=', '')) then
-    return 'changed'
-  elseif facts[id] and session_of(facts[id]) then
-    -- It would be taken from its worker.
+  end
+  local token = string.match(may_replace, '%d+:%x+$')
+  if may_replace ~= '' and not (token and not has_other_data(id, token)) then
     return 'changed'
   end
-  return facts[id] and not facts[id].main and 'elsewhere' or OTHER_DATA[on_conflict]
+  local found = facts[id]
+  if not found then
+    return OTHER_DATA[on_conflict]
+  end
+  found.id = id
+  -- It would be taken from its worker.
+  return session_of(found) and 'changed' or not found.main and 'elsewhere' or OTHER_DATA[on_conflict]
 end
 
 local statuses, done, restored, restored_ids, replaced, keys_and_data = {}, {}, {}, {}, {}, {}
