@@ -190,13 +190,13 @@ def _clean_until_stopped(
     from rwq_cli.core.inspect.rates import ItemTotals
     from rwq_cli.output.exposition import Metric
     from rwq_cli.service.supervision import Beats, Rounds, Supervision, jittered
-    from rwq_cli.views.monitoring import item_metrics, queue_scraper
+    from rwq_cli.views.monitoring import Scraper, item_metrics
 
     settings, environment = cleaning.settings, cleaning.settings.environment
     # A round that did something says so.
     environment.interrupted = ""
     parts, connection = Parts(settings), opened.connection
-    read_counts, totals = queue_scraper(connection), ItemTotals(connection)
+    scraper, totals = Scraper(connection), ItemTotals(connection)
     queues: list[WorkQueue] = []
     # The number of complete rounds by depth, and of repairs by queue and action.
     done: Counter[str] = Counter()
@@ -210,7 +210,7 @@ def _clean_until_stopped(
             for (queue, action), number in actions.copy().items()
         ]
         return [
-            *read_counts(queues),
+            *scraper.metrics(queues),
             Metric("clean_rounds_total", "Complete rounds of this process.", rounds, "counter"),
             Metric("cleaned_items_total", "Repairs by this process.", repairs, "counter"),
             *item_metrics(totals),
@@ -234,6 +234,7 @@ def _clean_until_stopped(
         address=cleaning.listen,
         variables=environment.variables,
         metrics=metrics,
+        refusal=scraper.refusal,
         silence_s=_MARGIN_S + sum(limits),
     )
     beats = Beats(Clock(), connection.progress, supervision.beat)

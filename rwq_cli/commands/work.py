@@ -20,7 +20,7 @@ from rwq_cli.cli.options import (
     result_duration,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.working import run_worker, scraped, show_plan, terminal
+from rwq_cli.commands.working import refusal_of, run_worker, scraped, show_plan, terminal
 from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
@@ -183,6 +183,7 @@ def work(
         address=listen,
         variables=settings.environment.variables,
         metrics=lambda: scraped(queues, notes.progress, totals),
+        refusal=lambda: refusal_of(queues[0]),
     )
     worker = Worker(
         partial(

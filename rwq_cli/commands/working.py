@@ -107,10 +107,17 @@ def _write(stream: BinaryIO, data: bytes) -> None:
 
 def scraped(queues: Sequence[WorkQueue], progress: Progress, totals: "ItemTotals") -> list[Metric]:
     # Its imports take as long as a short command.
-    from rwq_cli.views.monitoring import item_metrics, queue_scraper
+    from rwq_cli.views.monitoring import Scraper, item_metrics
 
-    counts = queue_scraper(queues[0].connection)(queues)
+    counts = Scraper(queues[0].connection).metrics(queues)
     return [*counts, *work_metrics(progress), *item_metrics(totals)]
+
+
+def refusal_of(queue: WorkQueue) -> str | None:
+    """Why the queue's server refuses writes; None if it does not, or does not say."""
+    from rwq_cli.views.monitoring import Scraper
+
+    return Scraper(queue.connection).refusal()
 
 
 def run_worker(

@@ -32,6 +32,8 @@ _LEAST_REST = 0.1
 class Supervision:
     """Notifies systemd, if it `notifies`, and answers HTTP clients, while its block runs.
 
+    `refusal` says why the server refuses writes, if it does: a restart would not help.
+
     A process is stuck if its main loop does not beat for `silence_s`, announced pauses aside:
     systemd's watchdog is then not notified, and `/healthz` answers with 503. A lost server is no
     reason for that: a restart would not bring it back, and might kill running work.
@@ -46,6 +48,7 @@ class Supervision:
         address: tuple[str, int] | None,
         variables: Mapping[str, str],
         metrics: Callable[[], Iterable[Metric]],
+        refusal: Callable[[], str | None] = lambda: None,
         silence_s: float = 60.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -54,7 +57,7 @@ class Supervision:
         is_watched = variables.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         text = variables.get("WATCHDOG_USEC", "") if notifies and is_watched else ""
         self._watchdog_s = int(text) / 1e6 if text.isdecimal() else 0.0
-        self._address, self._metrics = address, metrics
+        self._address, self._metrics, self._refusal = address, metrics, refusal
         self._silence_s, self._monotonic = silence_s, monotonic
         self._due_s = monotonic() + silence_s
         self._ended = Event()
@@ -135,6 +138,8 @@ class Supervision:
             return False, f"stuck: nothing done for {late_s:.0f} s longer than expected"
         if self._lost is not None:
             return True, f"ok, but {self._lost}"
+        if refusal := self._refusal():
+            return True, f"ok, but the server refuses writes: {refusal}"
         return True, f"ok: {self._status}" if self._status else "ok"
 
     def _show(self, status: str) -> None:

@@ -1,19 +1,22 @@
 """Checks for monitoring: the line of a Nagios plugin, and the text format of Prometheus."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING
 
 from rwq_cli.core.errors import ConnectionLost, ServerError, Unreachable
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.health import ServerStatus
 from rwq_cli.core.inspect import thresholds
+from rwq_cli.core.inspect.server_status import server_statuses
 from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure, Range
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.field import ID, Field, Fields, field
 from rwq_cli.views.counts import ITEMS, OTHERS
-from rwq_cli.views.health import refusal_in_words
+from rwq_cli.views.health import refusal_in_words, server_metrics
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.rates import ItemTotals
@@ -181,22 +184,35 @@ def item_metrics(totals: "ItemTotals") -> list[Metric]:
     ]
 
 
-def queue_scraper(connection: "Connection") -> Callable[[Sequence[Queue]], list[Metric]]:
-    """Return a function that reads the metrics of `rwq check --format prometheus`."""
-    # It has a connection of its own, so that another thread may call it with the queues of the main
-    # thread.
-    own = connection.for_other_thread(reply_timeout_s=_REPLY_TIMEOUT_S)
+class Scraper:
+    """Reads the metrics of `rwq check --format prometheus`, and whether the server takes writes.
 
-    def read(queues: Sequence[Queue]) -> list[Metric]:
+    It has a connection of its own, so that another thread may use it with the queues of the main
+    thread.
+    """
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection.for_other_thread(reply_timeout_s=_REPLY_TIMEOUT_S)
+
+    def metrics(self, queues: Sequence[Queue]) -> list[Metric]:
         names = [queue.name for queue in queues]
         checks: list[Check] = []
-        for name in names:
+        servers: list[ServerStatus] = []
+        with suppress(ServerError):
+            servers = server_statuses(self._connection)
+        for name in names if servers else ():
             try:
-                checks.append(thresholds.check(Queue(own, name), {}))
+                checks.append(thresholds.check(Queue(self._connection, name), {}))
             except (Unreachable, ConnectionLost):
                 break
             except ServerError:
                 continue
-        return queue_metrics(names, checks)
+        return [*server_metrics(servers), *queue_metrics(names, checks)]
 
-    return read
+    def refusal(self) -> str | None:
+        """Why the server refuses writes; None if it does not, or does not say."""
+        with suppress(ServerError):
+            for server in server_statuses(self._connection):
+                if reason := refusal_in_words(server):
+                    return f"{server.node}: {reason}" if server.node else reason
+        return None
