@@ -161,60 +161,79 @@ def add_batches(
     would run without it.
     """
     queue.keys.check_new()
-    # What was sent, and whether by a transaction.
-    sent: deque[tuple[NewItems, bool]] = deque()
-    seen: set[bytes] = set()
+    return Outcomes(_Addition(queue, unique, dry_run).outcomes(batches))
 
-    def requests() -> Iterator[Command | None]:
-        for batch in batches:
-            if isinstance(batch, Flush):
-                yield None
-                continue
-            if b"" in batch.ids:
-                raise InvalidArgument(*_EMPTY_ID)
-            is_new = unique and batch.dues is None
-            for part in batch.parts():
-                sent.append((part, is_new and part.random_ids and not dry_run))
-                if sent[-1][1]:
-                    data_keys = [queue.keys.item_prefix + item_id for item_id in part.ids]
-                    data = ("MSET", *chain.from_iterable(zip(data_keys, part.data, strict=True)))
-                    yield Transaction((data, ("LPUSH", queue.keys.main, *part.ids)))
-                    continue
-                # The script forgets leftovers of earlier items, and leaves keys of the wrong type.
-                known = "distinct" if len(set(part.ids)) == len(part.ids) else "any"
-                known = "random" if part.random_ids else "new" if is_new else known
-                rest = chain.from_iterable(zip(part.ids, part.data, strict=True))
-                delays = _dues_arg(part.dues)
-                yield queue.script("add", *rest, dry_run=dry_run, known=known, delays=delays)
 
-    def outcomes() -> Iterator[OutcomeBatch]:
+class _Addition:
+    """Adds one stream of items; see `add_batches`."""
+
+    def __init__(self, queue: Queue, unique: bool, dry_run: bool) -> None:
+        self._queue, self._unique, self._dry_run = queue, unique, dry_run
+        # What was sent, and whether by a transaction.
+        self._sent: deque[tuple[NewItems, bool]] = deque()
+        # In a dry run, the IDs of all earlier batches: the server does not know them.
+        self._earlier_ids: set[bytes] = set()
+
+    def outcomes(self, batches: Iterable[NewItems | Flush]) -> Iterator[OutcomeBatch]:
+        queue, sent = self._queue, self._sent
         queue.progress.begin("adding")
         with (
             Acknowledged() as acknowledged,
             in_doubt(lambda: sum(len(batch.ids) for batch, _ in sent), _SHOWN_BY),
         ):
-            if unique and not dry_run:
+            if self._unique and not self._dry_run:
                 check = queue.script("add", known="any", delays="", reads_only=True)
                 queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
-            for reply in queue.connection.stream(requests()):
+            for reply in queue.connection.stream(self._requests(batches)):
                 batch, is_transaction = sent.popleft()
                 if reply is REFUSED:
                     acknowledged.skip(len(batch.ids))
                     continue
                 acknowledged.add(len(batch.ids))
                 queue.progress.advance(len(batch.ids))
-                codes = [Status.ADDED.code] * len(batch.ids)
-                for at, item_id in enumerate(batch.ids if seen else ()):
-                    if item_id in seen and (not unique or batch.dues is not None):
-                        codes[at] = Status.DUPLICATE.code
-                for at in () if is_transaction else reply:
-                    codes[abs(at) - 1] = (Status.DUPLICATE if at > 0 else Status.WRONG_TYPE).code
-                yield OutcomeBatch(batch.ids, "".join(codes))
-                if dry_run:
-                    # They were not added, so the server does not know them when they are repeated.
-                    seen.update(batch.ids)
+                yield self._outcomes_of(batch, () if is_transaction else reply)
 
-    return Outcomes(outcomes())
+    def _requests(self, batches: Iterable[NewItems | Flush]) -> Iterator[Command | None]:
+        for batch in batches:
+            if isinstance(batch, Flush):
+                yield None
+                continue
+            if b"" in batch.ids:
+                raise InvalidArgument(*_EMPTY_ID)
+            for part in batch.parts():
+                is_new = self._unique and part.dues is None
+                is_transaction = is_new and part.random_ids and not self._dry_run
+                self._sent.append((part, is_transaction))
+                yield self._transaction(part) if is_transaction else self._script(part, is_new)
+
+    def _transaction(self, items: NewItems) -> Command:
+        keys = self._queue.keys
+        data_keys = [keys.item_prefix + item_id for item_id in items.ids]
+        data = ("MSET", *chain.from_iterable(zip(data_keys, items.data, strict=True)))
+        return Transaction((data, ("LPUSH", keys.main, *items.ids)))
+
+    def _script(self, items: NewItems, is_new: bool) -> Command:
+        # The script forgets leftovers of earlier items, and leaves keys of the wrong type.
+        known = "distinct" if len(set(items.ids)) == len(items.ids) else "any"
+        known = "random" if items.random_ids else "new" if is_new else known
+        words = chain.from_iterable(zip(items.ids, items.data, strict=True))
+        delays = _dues_arg(items.dues)
+        return self._queue.script("add", *words, dry_run=self._dry_run, known=known, delays=delays)
+
+    def _outcomes_of(self, items: NewItems, refused: Iterable[int]) -> OutcomeBatch:
+        """The outcomes; `refused` has the places of duplicates, from 1, and of the wrong type, as
+        negative numbers."""
+        codes = [Status.ADDED.code] * len(items.ids)
+        if self._earlier_ids and (not self._unique or items.dues is not None):
+            for index, item_id in enumerate(items.ids):
+                if item_id in self._earlier_ids:
+                    codes[index] = Status.DUPLICATE.code
+        for place in refused:
+            status = Status.DUPLICATE if place > 0 else Status.WRONG_TYPE
+            codes[abs(place) - 1] = status.code
+        if self._dry_run:
+            self._earlier_ids.update(items.ids)
+        return OutcomeBatch(items.ids, "".join(codes))
 
 
 def _dues_arg(dues: Sequence[Due | None] | None) -> str:
