@@ -81,8 +81,9 @@ def status_from(replies: Sequence[Any]) -> ServerStatus:
         maxclients=info.get("maxclients"),
         replicates=f"{info.get('master_host')}:{info.get('master_port')}" if is_replica else None,
     )
-    refusal = _REFUSALS.get(text_of(written).split()[0].lstrip("-")) if written else None
-    if isinstance(written, bytes) and (refusal or written == b"OK"):
+    word = text_of(written).split()[0].lstrip("-") if isinstance(written, bytes) else ""
+    if word == "OK" or word in _REFUSALS:
+        refusal = _REFUSALS.get(word)
         return status._replace(accepts_writes=refusal is None, refusal=refusal)
     refusal = _computed_refusal(status)
     return status._replace(accepts_writes=False if refusal else None, refusal=refusal)
