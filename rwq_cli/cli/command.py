@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.cli.interrupts import raise_on_interrupt
 from rwq_cli.cli.manual import Manual
-from rwq_cli.cli.options import GLOBAL_NAMES, global_options, option
+from rwq_cli.cli.options import GLOBAL_NAMES, check_not_empty, global_options, option
 from rwq_cli.cli.settings import Call, Settings
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 
@@ -50,12 +50,19 @@ class RwqCommand(TyperCommand):
                 args[at] = "--yes"
         # Our own error message says more.
         ctx.allow_extra_args = True
+        words: dict[str, Any] = {}
         try:
+            words, _, _ = self.make_parser(ctx).parse_args(list(args))
+            ctx.obj.words = words
+            if not ctx.resilient_parsing:
+                for parameter in self.params:
+                    if parameter.param_type_name == "option":
+                        check_not_empty(parameter, words.get(parameter.name))
             extra = super().parse_args(ctx, args)
         except typer.TyperException as error:
             from rwq_cli.cli.unknown_words import bad_word
 
-            raise bad_word(self, ctx, given, error) from error
+            raise bad_word(self, ctx, given, words, error) from error
         if extra and not ctx.resilient_parsing:
             from rwq_cli.cli.unknown_words import unexpected_words
 
@@ -79,6 +86,12 @@ class RwqCommand(TyperCommand):
 
             check(fields, settings)
         return super().invoke(ctx)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        words = [word for word in self.params if word.param_type_name == "argument"]
+        # All words after the first argument are arguments.
+        end = [] if ctx.allow_interspersed_args else ["--"]
+        return ["[OPTIONS]", *end, *(word.metavar or word.name.upper() for word in words)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         own = (each for each in self.params if each.name not in GLOBAL_NAMES)
@@ -110,7 +123,9 @@ def listed(exits: Mapping[ExitCode, str]) -> str:
 
 class RwqGroup(TyperGroup):
     def __init__(self, *, params: Iterable[Any] = (), **more: Any) -> None:
-        super().__init__(params=[*global_options(), *params], **more)
+        super().__init__(
+            params=[*global_options(), *params], subcommand_metavar="COMMAND [ARG...]", **more
+        )
 
     def summaries(self) -> dict[str, str]:
         return {name: each.get_short_help_str(200) for name, each in self.commands.items()}

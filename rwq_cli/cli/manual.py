@@ -8,6 +8,7 @@ from rwq_cli.exit_codes import ExitCode, ExitStatus
 
 if TYPE_CHECKING:
     from rwq_cli.output.field import Fields
+    from rwq_cli.output.options import OutputFormat
 
 _OWN_MEANINGS: dict[ExitCode, str] = {ExitStatus.OK: "done", ExitStatus.USAGE: "usage error"}
 # A command that only reads is never done in part.
@@ -56,6 +57,13 @@ class Manual(NamedTuple):
 
     def fields(self, options: Mapping[str, Any] = MappingProxyType({})) -> "Fields[Any] | None":
         return self.record(options) if callable(self.record) else self.record
+
+    def can_write(self, output: "OutputFormat", options: Mapping[str, Any]) -> bool:
+        """Return whether a format can show what this command writes with these options."""
+        if output.value == "json" and (options.get("watch") or options.get("every")):
+            return False
+        fields = self.fields(options)
+        return not output.is_raw or (fields is not None and fields.has(output))
 
     def may_change(self, options: Mapping[str, object]) -> bool:
         if self.changes_with is not None and not options.get(self.changes_with):

@@ -86,19 +86,15 @@ offer_contexts = _offer(lambda settings: map(os.fsencode, settings.contexts.by_n
 
 
 class Duration(float):
-    """A number of seconds, with the text that it was parsed from, such as `5m`."""
-
-    text: str
-
-    def __new__(cls, given: "str | float") -> "Duration":
-        # The defaults of the core are numbers.
-        text = str(given) if isinstance(given, str | Duration) else human.duration(given)
-        made = super().__new__(cls, parse_duration(text))
-        made.text = text
-        return made
+    """A number of seconds, shown as `5m`."""
 
     def __str__(self) -> str:
-        return self.text
+        return human.duration(self)
+
+
+def duration(text: str | float) -> Duration:
+    # Typer parses defaults, too, which are numbers.
+    return Duration(parse_duration(text) if isinstance(text, str) else text)
 
 
 # More than any queue holds.
@@ -128,7 +124,7 @@ def option(
     if min is not None:
         parser = _whole_number(names[0], min)
     elif metavar == "DUR" and parser is None:
-        parser = Duration
+        parser = duration
     return typer.Option(*names, metavar=metavar, parser=parser, help=help, autocompletion=offer)
 
 
@@ -165,9 +161,9 @@ def checked_duration(check: Callable[[float], object]) -> Callable[[str], Durati
     """Return a parser of durations; `check` raises for those that are not allowed."""
 
     def parse(text: str) -> Duration:
-        duration = Duration(text)
-        check(duration)
-        return duration
+        seconds = duration(text)
+        check(seconds)
+        return seconds
 
     return parse
 
@@ -279,8 +275,6 @@ _GLOBAL = {
     "-v --verbose": "Print server, queue and format on stderr, and where each comes from.",
     "--debug": "Show the traceback of an error.",
 }
-# Values that must not be empty: a message would have nothing to show.
-_NOT_EMPTY = ("URL", "CONTEXT", "FILE")
 # The completions of their values.
 _OFFERS: dict[str, Callable[..., list[str]]] = {
     "queue": offer_queues,
@@ -293,9 +287,14 @@ _OFFERS: dict[str, Callable[..., list[str]]] = {
 }
 
 
-def _store(context: Any, parameter: Any, value: Any) -> None:
-    if value == "" and parameter.metavar in _NOT_EMPTY:
+def check_not_empty(parameter: Any, value: Any) -> None:
+    """Raise `InvalidArgument` if the text that an option was given, or one of them, is empty."""
+    if value == "" or (isinstance(value, list | tuple) and "" in value):
         raise InvalidArgument(f"{parameter.opts[0]} is empty", "is a variable in the script unset?")
+
+
+def _store(context: Any, parameter: Any, value: Any) -> None:
+    check_not_empty(parameter, value)
     context.find_root().obj.give(parameter.name, value)
 
 
@@ -304,7 +303,7 @@ def global_options() -> list[TyperOption]:
     made = []
     for usage, help in _GLOBAL.items():
         names, metavar = _names_and_metavar(usage)
-        parser = Duration if names == ["--patience"] else positive(names[0])
+        parser = duration if names == ["--patience"] else positive(names[0])
         made.append(
             TyperOption(
                 param_decls=names,

@@ -73,7 +73,8 @@ def _run(call: Call) -> ExitCode:
 
 def _report(error: Exception, call: Call) -> ExitCode:
     environment = call.environment
-    if call.given.get("debug") or "--debug" in call.arguments:
+    own_words = _own_words(call)
+    if own_words.get("debug"):
         import traceback
 
         environment.error(traceback.format_exc().rstrip())
@@ -82,9 +83,8 @@ def _report(error: Exception, call: Call) -> ExitCode:
     message = escaped_text(failure.message)
     line = f"{message}; {hint}" if hint else message
     help = failure.help if isinstance(failure, UsageError) else None
-    # Parsing may have failed before it reached `-o`.
-    given = _OUTPUT.findall("\0".join(("", *call.arguments)))
-    is_json = (given[-1] if given else environment.variables.get("RWQ_OUTPUT")) in ("json", "jsonl")
+    output = own_words.get("output") or environment.variables.get("RWQ_OUTPUT")
+    is_json = output in ("json", "jsonl")
     if call.manual.monitors and not is_json:
         from rwq_cli.views.monitoring import unknown_line
 
@@ -109,6 +109,17 @@ def _report(error: Exception, call: Call) -> ExitCode:
     else:
         environment.error(f"rwq: error: {line}")
     return MonitoringStatus.UNKNOWN if call.manual.monitors else exit_status_of(failure)
+
+
+def _own_words(call: Call) -> dict[str, object]:
+    """Return the options of rwq itself, not those of a command that it runs."""
+    if call.words is not None:
+        return {**call.given, **call.words}
+    # Parsing failed before it reached them.
+    words = list(call.arguments)
+    words = words[: words.index("--")] if "--" in words else words
+    formats = _OUTPUT.findall("\0".join(("", *words)))
+    return {**call.given, "output": formats[-1] if formats else None, "debug": "--debug" in words}
 
 
 def _as_rwq_error(error: Exception) -> RwqError:

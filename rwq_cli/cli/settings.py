@@ -74,6 +74,10 @@ class Settings(OutputOptions):
             "RWQ_OUTPUT": environment.variables.get("RWQ_OUTPUT") or None,
             "default": OutputFormat.TABLE if is_table else OutputFormat.PLAIN,
         }
+        usual = _one_of(OutputFormat, formats["RWQ_OUTPUT"] or "table", "RWQ_OUTPUT")
+        if not manual.can_write(usual, options):
+            # It was not set for this command.
+            del formats["RWQ_OUTPUT"]
         self.output_origin = next(origin for origin, name in formats.items() if name is not None)
         self.output = _one_of(OutputFormat, formats[self.output_origin], self.output_origin)
         self.colour = self.wants_colour(is_terminal=environment.stdout_is_terminal)
@@ -300,6 +304,8 @@ class Call:
     def __init__(self, environment: Environment, arguments: Sequence[str] = ()) -> None:
         self.environment, self.arguments = environment, arguments
         self.given: dict[str, Any] = {}
+        # The words of a command's options by parameter; None if they could not be told apart.
+        self.words: Mapping[str, Any] | None = None
         self.manual = Manual()
         self.options: Mapping[str, Any] = {}
 

@@ -1,7 +1,7 @@
 """Words that rwq does not know: its own word for each, or one with a similar spelling."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -68,27 +68,43 @@ def unexpected_words(command: Any, context: Any, extra: Sequence[str]) -> UsageE
     return UsageError(f"{path.removeprefix('rwq ')} takes no arguments", hint)
 
 
-def bad_word(command: Any, context: Any, given: Sequence[str], error: Any) -> Any:
-    """Return the error for an unknown option, perhaps an ID, or for a bad word, perhaps a queue."""
+def bad_word(
+    command: Any, context: Any, words: Sequence[str], by_name: Mapping[str, Any], error: Any
+) -> Any:
+    """Return the error for an option that is unknown, perhaps an ID, or for a bad value.
+
+    Args:
+        command: The command.
+        context: Typer's context of the command.
+        words: All words that follow it.
+        by_name: Those of each parameter, if they could be told apart.
+        error: What Typer raised.
+    """
     path = context.command_path
     if hasattr(error, "possibilities") and not error.possibilities:
-        ids = (each for each in command.params if each.param_type_name == "argument")
-        if any("ID" in (each.metavar or "") for each in ids):
-            named = (word for word in given if word.startswith(error.option_name))
-            line = f"{path} -- {_quoted(next(named, error.option_name))}"
+        arguments = (word for word in command.params if word.param_type_name == "argument")
+        if any("ID" in (word.metavar or "") for word in arguments):
+            option = (word for word in words if word.startswith(error.option_name))
+            line = f"{path} -- {_quoted(next(option, error.option_name))}"
             return UsageError(
                 f"no such option: {error.option_name}", f"for an ID that begins with -: {line}"
             )
-    is_argument = getattr(getattr(error, "param", None), "param_type_name", None) == "argument"
-    if not (is_argument and isinstance(error, typer.BadParameter) and _is_about_queues(command)):
+    parameter = getattr(error, "param", None)
+    if not isinstance(error, typer.BadParameter) or parameter is None:
         return error
-    message = error.format_message().rstrip(".")
-    hint = "a queue is named with -q"
-    quoted = message.partition(": ")[2].split("'")
-    if len(quoted) > 1:
-        near = get_close_matches(quoted[1], quoted[3::2], 1)
-        hint = f"did you mean: {path} {near[0] if near else f'-q {_quoted(quoted[1])}'}"
-    return UsageError(message[:1].lower() + message[1:], hint)
+    hint = f"see {path} --help"
+    if parameter.param_type_name == "option":
+        return error
+    label, value = (parameter.metavar or "").strip("[]"), by_name.get(parameter.name)
+    if not value:
+        return UsageError(f"{label} is missing", hint)
+    choices = list(getattr(parameter.type, "choices", ()))
+    allowed = f"it must be one of {', '.join(map(str, choices))}" if choices else error.message
+    near = get_close_matches(value, map(str, choices), 1) if choices else []
+    if near or _is_about_queues(command):
+        hint = f"did you mean: {path} {near[0] if near else f'-q {_quoted(value)}'}"
+        allowed = ""
+    return UsageError(f"{label} cannot be {value!r}", allowed or hint)
 
 
 def _is_about_queues(command: Any) -> bool:

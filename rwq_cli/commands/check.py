@@ -8,8 +8,8 @@ from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rwq_cli.cli.connect import OpenQueues, warn_missing
-from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption
-from rwq_cli.commands import Duration, InvalidArgument, Settings, command, option
+from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, duration
+from rwq_cli.commands import InvalidArgument, Settings, command, option
 from rwq_cli.core.errors import ServerError, Unavailable, Unreachable
 from rwq_cli.core.health import ServerStatus
 from rwq_cli.core.inspect import thresholds
@@ -57,7 +57,7 @@ def _limit(text: str) -> tuple[Measure, Range]:
 
 def _bound(measure: Measure, text: str) -> float:
     if measure.is_time:
-        return Duration(text)
+        return duration(text)
     if not (text.isascii() and text.isdecimal()):
         raise UsageError(
             f"the limit of {measure} cannot be {text!r}",

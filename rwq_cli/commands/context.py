@@ -53,15 +53,14 @@ def _yes_or_no(name: str) -> Callable[[Record], str]:
 
 
 _MARK = {"show": lambda is_it: "*" if is_it else ""}
-_OR_DASH = {"show": lambda text: escaped_text(text or "-")}
 
 CONTEXT_FIELDS: Fields[Record] = Fields(
     "A context",
     _field("name", "its name", style=itemgetter("color"), cut=Cut.MIDDLE, is_id=True),
     _field("current", "whether it is the current one", _MARK),
     _field("url", "the server, with the password masked", title="SERVER", cut=Cut.MIDDLE),
-    _field("queue", "the queue, if nothing else names one", _OR_DASH),
-    _field("password", "where the password is: `url`, `command`, `file` or null", _OR_DASH, rank=4),
+    _field("queue", "the queue, if nothing else names one"),
+    _field("password", "where the password is: `url`, `command`, `file` or null", rank=4),
     _field("password_command", "the command that prints it"),
     _field("password_file", "the file that contains it"),
     _field("color", "the colour of its name in questions"),

@@ -17,7 +17,7 @@ def help_(
     words: Annotated[
         list[str] | None,
         argument(
-            "[COMMAND|TOPIC]...",
+            "[COMMAND|TOPIC...]",
             f"A command, as in clean light, or a topic: {', '.join(TOPICS)}.",
             offer=lambda: [*COMMANDS, *TOPICS],
         ),

@@ -5,16 +5,17 @@ from importlib.util import find_spec
 from typing import Annotated
 
 from rwq_cli.cli.manual import UNWRITTEN
+from rwq_cli.cli.options import duration
 from rwq_cli.commands import Duration, InvalidArgument, Settings, command, option
 from rwq_cli.environment import how_to_install
 from rwq_cli.exit_codes import UsageError
 
-_TWO_SECONDS = Duration("2s")
+_TWO_SECONDS = Duration(2)
 _LEAST_S = 0.1
 
 
-def _interval(text: str) -> Duration:
-    every_s = Duration(text)
+def _interval(text: str | float) -> Duration:
+    every_s = duration(text)
     if every_s < _LEAST_S:
         raise InvalidArgument("--every must be at least 100ms", "each tick costs the server time")
     return every_s

@@ -38,7 +38,7 @@ from rwq_cli.work.worker import Worker
 
 # A command must not notify systemd in the name of its worker.
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
-KILL_AFTER = Duration("10s")
+KILL_AFTER = Duration(10)
 BACKOFF = Duration(BACKOFF_S)
 BACKOFF_MAX = Duration(BACKOFF_MAX_S)
 RECONNECT = Duration(RECONNECT_S)
@@ -58,7 +58,7 @@ def work(
     settings: Settings,
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="COMMAND...", help="The command and its arguments.", hidden=True),
+        typer.Argument(metavar="COMMAND [ARG...]", help="The command and its arguments.", hidden=True),
     ] = None,
     jobs: Annotated[int, option("-j, --jobs N", "Run N at once; 0: one per core.", min=0)] = 1,
     lease_s: LeaseForOption = DEFAULT_LEASE,

@@ -27,6 +27,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output import human
 from rwq_cli.output.escape import JsonText, escaped, escaped_text, with_escapes
+from rwq_cli.output.options import OutputFormat
 
 T = TypeVar("T")
 
@@ -95,7 +96,13 @@ class Field(NamedTuple, Generic[T]):
         )
 
     def cell(self, record: T) -> str:
-        return plain(self.get(record)) if self.format is None else self.format(record)
+        """Return the text of a cell: `-` for nothing, a line for each part of a list."""
+        if self.format is not None:
+            return self.format(record)
+        value = self.get(record)
+        if isinstance(value, list | tuple):
+            return "\n".join(map(plain, value))
+        return "-" if value is None else plain(value)
 
 
 def attribute(path: str) -> Callable[[Any], Any]:
@@ -161,6 +168,12 @@ class Fields(Generic[T]):
         self._split = [(field, *field.split_name) for field in self.all]
         self._by_name = {**self._by_name, **{field.flat_name: field for field in self.all}}
         return self
+
+    def has(self, output: OutputFormat) -> bool:
+        """Return whether `-o ids` or `-o data` has something to print."""
+        if output is OutputFormat.IDS:
+            return self.id is not None or self.has_other_ids
+        return self.data is not None
 
     def __getitem__(self, name: str) -> Field[T]:
         return self._by_name[name]
@@ -275,8 +288,7 @@ def path_field(name: str, data_of: Callable[[T], bytes | None]) -> Field[T]:
         data = data_of(record)
         return None if data is None else value_at(data, path)
 
-    show = {"show": lambda known: "-" if known is None else plain(known)}
-    return field(name, value, "a value inside JSON data", show, title=name, cut=Cut.END)
+    return field(name, value, "a value inside JSON data", title=name, cut=Cut.END)
 
 
 def counted_by(
@@ -321,8 +333,9 @@ def plain(value: Any) -> str:
         return escaped(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return escaped_text(text)
+    if isinstance(value, list | tuple | dict):
+        return to_json(value).decode()
+    return escaped_text(str(value))
 
 
 def to_json(value: Any) -> bytes:

@@ -28,6 +28,8 @@ def rate(per_s: float | None) -> str:
 def duration(seconds: float | None) -> str:
     if seconds is None:
         return "-"
+    if 0 < seconds < 0.05:
+        return f"{max(1, round(1000 * seconds))}ms"
     if seconds < 9.95:
         return f"{seconds:.1f}s" if seconds % 1 else f"{int(seconds)}s"
     minutes, secs = divmod(max(10, int(seconds)), 60)

@@ -319,16 +319,13 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
     if options.sort is not None:
         fields.columns_of(options.sort)
     output = options.output
-    if output is OutputFormat.IDS and fields.has_other_ids:
-        if options.is_ordered:
-            raise InvalidArgument(
-                "-o ids prints items, and --sort and --reverse order what this command lists",
-                "leave them out",
-            )
-    elif (output is OutputFormat.DATA and fields.data is None) or (
-        output is OutputFormat.IDS and fields.id is None
-    ):
-        others = [each for each in OutputFormat if not each.is_raw]
+    if output is OutputFormat.IDS and fields.has_other_ids and options.is_ordered:
+        raise InvalidArgument(
+            "-o ids prints items, and --sort and --reverse order what this command lists",
+            "leave them out",
+        )
+    if output.is_raw and not fields.has(output):
+        others = [other for other in OutputFormat if not other.is_raw]
         raise InvalidArgument(
             f"-o {output} has nothing to print for this command", f"use one of {', '.join(others)}"
         )

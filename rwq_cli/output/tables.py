@@ -1,7 +1,7 @@
 """Tables for people: which columns fit, and how wide they are."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any, TypeVar
 
 from rwq_cli.output.console import cut
@@ -36,9 +36,9 @@ def write_table(
         is_wide: Whether all columns are drawn, and nothing is cut.
     """
     needed, headings, count = [cells_of(column.heading) for column in columns], None, 0
-    while rows := list(islice(records, _ROWS_MEASURED)):
-        count += len(rows)
-        cells = _cells(columns, rows, needed)
+    while records_read := list(islice(records, _ROWS_MEASURED)):
+        count += len(records_read)
+        rows, cells = _cells(columns, records_read, needed)
         widths = dict(enumerate(needed))
         if not is_wide:
             visible = [
@@ -64,11 +64,32 @@ def _has_values(column: Field[T], texts: Sequence[str], rows: Sequence[T]) -> bo
     return any(value in as_values for value in map(column.get, rows))
 
 
-def _cells(columns: Sequence[Field[T]], rows: Sequence[T], needed: list[int]) -> list[list[str]]:
-    cells = [list(map(column.cell, rows)) for column in columns]
+def _cells(
+    columns: Sequence[Field[T]], records: Sequence[T], needed: list[int]
+) -> tuple[Sequence[T], list[list[str]]]:
+    """Return the record of each row, and the texts of each column; widths that grow are `needed`.
+
+    A list has lines; each is a row of its own.
+    """
+    cells = [list(map(column.cell, records)) for column in columns]
+    if any("\n" in text for texts in cells for text in texts):
+        heights = [max(text.count("\n") for text in row) + 1 for row in zip(*cells, strict=True)]
+        cells = [
+            [
+                line
+                for text, height in zip(texts, heights, strict=True)
+                for line in islice(chain(text.split("\n"), repeat("")), height)
+            ]
+            for texts in cells
+        ]
+        records = [
+            record
+            for record, height in zip(records, heights, strict=True)
+            for _ in range(height)
+        ]
     for index, texts in enumerate(cells):
         needed[index] = max(needed[index], *map(cells_of, texts), 0)
-    return cells
+    return records, cells
 
 
 def laid_out(columns: Sequence[Field[T]], widths: dict[int, int]) -> list[Column]:
@@ -113,7 +134,7 @@ def table_lines(
         widest: The widths that the columns needed before, which grow.
     """
     widest[:] = map(max, widest, (cells_of(column.heading) for column in columns))
-    cells = _cells(columns, rows, widest)
+    rows, cells = _cells(columns, rows, widest)
     widths = fit(columns, widest, range(len(columns)), room)
     layout = laid_out(columns, widths)
     heading = joined(layout, [(column.heading, "bold") for column in layout])

@@ -56,10 +56,9 @@ def _data_json(item: Item) -> str | None:
 
 _STATE = {"style": lambda item: state_style(item.state)}
 _DATA = {**TEXT, "format": lambda item: preview_text(item) or "", "is_data": True}
-_OR_DASH = {"show": lambda value: "-" if value is None else str(value)}
-_PREVIEW = {**_OR_DASH, "cut": Cut.END, "may_be_unknown": True}
+_PREVIEW = {"cut": Cut.END, "may_be_unknown": True}
 _USED = {**AGO, "may_be_unknown": True}
-_PLACE = {**_OR_DASH, "right": True}
+_PLACE = {"right": True}
 _HOLDER = {"format": _holder, "cut": Cut.MIDDLE}
 _LEFT = {"format": _time_left, "right": True}
 
