@@ -135,8 +135,10 @@ def _checks_permissions(client: redis.Redis) -> bool:
     return bool(client.eval("return redis.acl_check_cmd and 1 or 0", 0))
 
 
-# What a command that looks or heals says of the queue of the tests without a key.
-ABSENT = "rwq: jobs: there is no such queue, or it is empty; rwq queues lists the queues\n"
+def absent(url: str, queue: str = "jobs") -> str:
+    """What a command that looks or heals says of a queue without a key."""
+    return f"rwq: {queue}: no such queue on {url}, or it is empty; rwq queues lists them\n"
+
 
 # What some servers cannot do, by the name that `needs` gives it: the check, and the reason to skip.
 FEATURES: dict[str, tuple[Callable[[redis.Redis], bool], str]] = {

@@ -115,6 +115,9 @@ def _selection(
     where: Sequence["Condition"] | None = None,
     **others: Any,
 ) -> Selection:
+    for name, possible in _IMPLIED.items():
+        if states and others.get(name) is not None:
+            check_possible(_OPTIONS[name], states, possible)
     holds = match
     if where:
         from rwq_cli.input.where import all_of
@@ -122,6 +125,13 @@ def _selection(
         fits = all_of(where)
         holds = (lambda data: match(data) and fits(data)) if match else fits
     return Selection(frozenset(states) if states else None, holds, **others)
+
+
+def check_possible(what: str, states: Iterable[State], possible: frozenset[State]) -> None:
+    """Raise `InvalidArgument` if no item in these states is among those that are possible."""
+    if possible.isdisjoint(states):
+        names = " or ".join(state.value for state in State if state in states)
+        raise InvalidArgument(f"{what} finds no {names} items", "leave one of the two out")
 
 
 def filters(offered: Iterable[State] = SELECTABLE) -> Callable[[Function], Function]:

@@ -57,7 +57,7 @@ class RwqCommand(TyperCommand):
             if not ctx.resilient_parsing:
                 for parameter in self.params:
                     if parameter.param_type_name == "option":
-                        check_not_empty(parameter, words.get(parameter.name))
+                        check_not_empty(parameter, words.get(parameter.name or ""))
             extra = super().parse_args(ctx, args)
         except typer.TyperException as error:
             from rwq_cli.cli.unknown_words import bad_word
@@ -91,7 +91,7 @@ class RwqCommand(TyperCommand):
         words = [word for word in self.params if word.param_type_name == "argument"]
         # All words after the first argument are arguments.
         end = [] if ctx.allow_interspersed_args else ["--"]
-        return ["[OPTIONS]", *end, *(word.metavar or word.name.upper() for word in words)]
+        return ["[OPTIONS]", *end, *(word.metavar or "" for word in words)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         own = (each for each in self.params if each.name not in GLOBAL_NAMES)
@@ -123,19 +123,18 @@ def listed(exits: Mapping[ExitCode, str]) -> str:
 
 class RwqGroup(TyperGroup):
     def __init__(self, *, params: Iterable[Any] = (), **more: Any) -> None:
-        super().__init__(
-            params=[*global_options(), *params], subcommand_metavar="COMMAND [ARG...]", **more
-        )
+        super().__init__(params=[*global_options(), *params], **more)
+        self.subcommand_metavar = "COMMAND [ARG...]"
 
     def summaries(self) -> dict[str, str]:
         return {name: each.get_short_help_str(200) for name, each in self.commands.items()}
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        from typer._click.shell_completion import CompletionItem
+        from typer.completion import shell_completion  # type: ignore[attr-defined]
 
         # Typer would load all commands, and truncate a summary after 45 characters.
         rows = self.summaries().items()
-        found = [CompletionItem(name, help=help) for name, help in rows]
+        found = [shell_completion.CompletionItem(name, help=help) for name, help in rows]
         found = [each for each in found if each.value.startswith(incomplete)]
         return found or super().shell_complete(ctx, incomplete)
 

@@ -320,8 +320,8 @@ def warn_missing(settings: Settings, queue: "WorkQueue") -> None:
         if not exists(queue):
             patterns = "; this command takes no patterns" if is_glob(queue.name) else ""
             settings.environment.note(
-                f"rwq: {escaped(queue.name)}: there is no such queue, or it is empty; rwq queues "
-                f"lists the queues{patterns}",
+                f"rwq: {escaped(queue.name)}: no such queue on {settings.server_label}, or it is "
+                f"empty; rwq queues lists them{patterns}",
                 once=True,
             )
 

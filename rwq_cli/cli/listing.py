@@ -104,8 +104,9 @@ def list_items(
             limit=limit or None,
             offset=offset,
         )
-        if settings.by is not None and limit and shown == limit:
-            out.note(f"the {limit:,} most frequent; -n 0 shows all")
+        if settings.by is not None and out.is_cut:
+            which = "shown" if settings.is_ordered else "most frequent"
+            out.note(f"{limit:,} {which}; -n 0 shows all")
         elif settings.by is None and shown:
             out.footer(lambda: footer(shown))
         if shown and settings.shows_sizes and not reads_sizes:

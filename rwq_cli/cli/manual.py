@@ -58,12 +58,13 @@ class Manual(NamedTuple):
     def fields(self, options: Mapping[str, Any] = MappingProxyType({})) -> "Fields[Any] | None":
         return self.record(options) if callable(self.record) else self.record
 
-    def can_write(self, output: "OutputFormat", options: Mapping[str, Any]) -> bool:
-        """Return whether a format can show what this command writes with these options."""
+    def fallback(self, output: "OutputFormat", options: Mapping[str, Any]) -> str | None:
+        """Return the format to use where this one is the usual one; None for the default."""
         if output.value == "json" and (options.get("watch") or options.get("every")):
-            return False
+            return "jsonl"
         fields = self.fields(options)
-        return not output.is_raw or (fields is not None and fields.has(output))
+        can_write = not output.is_raw or (fields is not None and fields.has(output))
+        return output if can_write else None
 
     def may_change(self, options: Mapping[str, object]) -> bool:
         if self.changes_with is not None and not options.get(self.changes_with):

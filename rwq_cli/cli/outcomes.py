@@ -25,6 +25,7 @@ OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
     field("status", "what.status", "what was done, or why not ([words](#what-became-of-items))"),
     field("holder", "what.holder", "who holds the item, if that is why nothing was done"),
     is_stream=True,
+    has_summary=True,
 )
 # The placeholder in a reason for the command line that shows the item.
 SHOW = "{show}"

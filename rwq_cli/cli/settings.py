@@ -74,10 +74,10 @@ class Settings(OutputOptions):
             "RWQ_OUTPUT": environment.variables.get("RWQ_OUTPUT") or None,
             "default": OutputFormat.TABLE if is_table else OutputFormat.PLAIN,
         }
-        usual = _one_of(OutputFormat, formats["RWQ_OUTPUT"] or "table", "RWQ_OUTPUT")
-        if not manual.can_write(usual, options):
-            # It was not set for this command.
-            del formats["RWQ_OUTPUT"]
+        if usual := formats["RWQ_OUTPUT"]:
+            # It was not set for this command, which may have nothing to write in it.
+            usual = _one_of(OutputFormat, usual, "RWQ_OUTPUT")
+            formats["RWQ_OUTPUT"] = manual.fallback(usual, options)
         self.output_origin = next(origin for origin, name in formats.items() if name is not None)
         self.output = _one_of(OutputFormat, formats[self.output_origin], self.output_origin)
         self.colour = self.wants_colour(is_terminal=environment.stdout_is_terminal)

@@ -35,6 +35,7 @@ CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
     field("where", "what.where", "the key that was changed: `main`, `delayed` and so on"),
     field("dry_run", "dry_run", "whether nothing was changed"),
     is_stream=True,
+    has_summary=True,
 )
 CLEAN: Kind[CleanAction] = Kind(
     CLEAN_FIELDS,

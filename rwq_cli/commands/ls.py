@@ -4,10 +4,10 @@ from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any
 
-from rwq_cli.cli.choosing import filters
+from rwq_cli.cli.choosing import check_possible, filters
 from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, WatchOption
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, option
-from rwq_cli.core.inspect.selection import Selection, Source, source_of
+from rwq_cli.core.inspect.selection import LISTED_IN, Selection, Source, source_of
 from rwq_cli.core.model import State
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
@@ -77,9 +77,14 @@ def ls(
     if which is None and source == _SOURCES[Which.WAITING]:
         which = Which.WAITING
     is_mixed = which in (None, Which.ALL)
-    if which in _ONE_STATE:
-        one_state = frozenset({State(which.value)})
-        selection = selection._replace(states=one_state & (states or one_state))
+    if not is_mixed:
+        lists = (LISTED_IN[name] for name in LISTED_IN if getattr(source, name))
+        possible = frozenset[State]().union(*lists)
+        if which in _ONE_STATE:
+            possible = frozenset({State(which.value)})
+            selection = selection._replace(states=possible & (states or possible))
+        if states:
+            check_possible(f"ls {which}", states, possible)
     if deep:
         if which is not Which.ALL:
             raise InvalidArgument("--deep needs all", "rwq ls all --deep")

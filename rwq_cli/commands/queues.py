@@ -28,7 +28,8 @@ from rwq_cli.views.counts import COUNT_FIELDS, QUEUES, QUEUES_PLAIN, Tick, write
 def queues(
     settings: Settings,
     pattern: Annotated[
-        bytes | None, argument("[PATTERN]", "Only matching names.", os.fsencode, offer=offer_queues)
+        bytes | None,
+        argument("[PATTERN]", "Only matching names, as with -q.", os.fsencode, offer=offer_queues),
     ] = None,
     watch: WatchOption = None,
 ) -> None:
@@ -41,9 +42,14 @@ def queues(
     rwq queues --watch 5s
     """
     connection = open_connection(settings)
-    wanted = glob_pattern(b"*" if pattern is None else pattern)
+    words = [os.fsencode(name) for name in settings.given.get("queue", ())]
+    patterns = [*map(glob_pattern, [*words, *([] if pattern is None else [pattern])])]
     found = remembered(
-        lambda: [WorkQueue(connection, n) for n in queue_names(connection) if wanted.match(n)]
+        lambda: [
+            WorkQueue(connection, name)
+            for name in queue_names(connection)
+            if not patterns or any(glob.match(name) for glob in patterns)
+        ]
     )
 
     def counted() -> Iterator[Counts]:
@@ -56,7 +62,7 @@ def queues(
                 settings.environment.error(f"skipped: {escaped_text(error.message)}", once=True)
 
     def show(tick: Tick | None) -> None:
-        empty = "No queues on this server." if pattern is None else "No such queues."
+        empty = "No such queues." if patterns else "No queues on this server."
         # No other counts are read.
         write_counts(settings.out, counted(), QUEUES, QUEUES_PLAIN, tick, wide=QUEUES, empty=empty)
 

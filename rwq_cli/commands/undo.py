@@ -67,6 +67,7 @@ PRUNED_FIELDS: Fields[Row[Pruned]] = Fields(
     *(each.within(lambda row: row.what[0]) for each in UNDO_FIELDS.all),
     field("status", lambda row: row.what[1], "`deleted` or `in-use`"),
     is_stream=True,
+    has_summary=True,
 )
 PRUNED: Kind[Pruned] = Kind(
     PRUNED_FIELDS,

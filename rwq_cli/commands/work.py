@@ -58,7 +58,9 @@ def work(
     settings: Settings,
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="COMMAND [ARG...]", help="The command and its arguments.", hidden=True),
+        typer.Argument(
+            metavar="COMMAND [ARG...]", help="The command and its arguments.", hidden=True
+        ),
     ] = None,
     jobs: Annotated[int, option("-j, --jobs N", "Run N at once; 0: one per core.", min=0)] = 1,
     lease_s: LeaseForOption = DEFAULT_LEASE,

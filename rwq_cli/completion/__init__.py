@@ -7,9 +7,13 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from typer._click.shell_completion import CompletionItem, add_completion_class
-from typer._completion_classes import BashComplete, FishComplete, ZshComplete
-from typer.completion import shell_complete
+# What `typer.completion` itself calls; its types are not exported.
+from typer.completion import (  # type: ignore[attr-defined]
+    completion_init,
+    get_completion_script,
+    shell_complete,
+    shell_completion,
+)
 
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.settings import Call
@@ -19,25 +23,36 @@ VARIABLE = "_RWQ_COMPLETE"
 # A Tab waits at most this long for a server.
 _TIMEOUT_S = 1.0
 
+completion_init()
+_BashComplete, _ZshComplete, _FishComplete = map(
+    shell_completion.get_completion_class, ("bash", "zsh", "fish")
+)
+CompletionItem: Any = shell_completion.CompletionItem
+
+
+def script_of(shell: str) -> str:
+    script: str = get_completion_script(prog_name="rwq", complete_var=VARIABLE, shell=shell)
+    return script
+
 
 class _Described:
     """Offers whole words, `--queue=jobs` for `--queue=j`, with descriptions after `separator`."""
 
     separator = ""
 
-    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+    def get_completions(self, args: list[str], incomplete: str) -> list[Any]:
         option, equals, _ = incomplete.partition("=")
         head = option + equals if equals and option.startswith("--") else ""
-        found = super().get_completions(args, incomplete)  # type: ignore[misc]
-        return [CompletionItem(head + item.value, help=item.help) for item in found]
+        items = super().get_completions(args, incomplete)  # type: ignore[misc]
+        return [CompletionItem(head + item.value, help=item.help) for item in items]
 
-    def format_completion(self, item: CompletionItem) -> str:
+    def format_completion(self, item: Any) -> str:
         texts = [item.value, " ".join(item.help.split()) if item.help else ""]
-        shown = [super(_Described, self).format_completion(CompletionItem(text)) for text in texts]  # type: ignore[misc]
-        return self.separator.join(shown if item.help and self.separator else shown[:1])
+        words = [super(_Described, self).format_completion(CompletionItem(text)) for text in texts]  # type: ignore[misc]
+        return self.separator.join(words if item.help and self.separator else words[:1])
 
 
-class _Bash(_Described, BashComplete):
+class _Bash(_Described, _BashComplete):  # type: ignore[misc, valid-type]
     """Joins words that bash has split; of such a word, only the last piece is offered."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
@@ -50,18 +65,18 @@ class _Bash(_Described, BashComplete):
         return "\n".join(word[self._split :] for word in super().complete().splitlines())
 
 
-class _Zsh(_Described, ZshComplete):
+class _Zsh(_Described, _ZshComplete):  # type: ignore[misc, valid-type]
     separator = ":"
 
 
-class _Fish(_Described, FishComplete):
+class _Fish(_Described, _FishComplete):  # type: ignore[misc, valid-type]
     separator = "\t"
 
 
 def complete(instruction: str) -> None:
     """Print what Typer's scripts ask for; nothing if the server does not answer, for example."""
     for shell in (_Bash, _Zsh, _Fish):
-        add_completion_class(shell, shell.name)
+        shell_completion.add_completion_class(shell, shell.name)
     call = Call(Environment.of_process())
     call.environment.quiet = True
     for name in ("connect_timeout", "reply_timeout"):

@@ -151,12 +151,18 @@ def field(
 class Fields(Generic[T]):
     """The fields of one kind of record, in the order of JSON."""
 
-    # With `is_stream`, records are written as they come, in no other order; with `has_other_ids`,
-    # `-o ids` prints IDs that are not those of the records.
+    # With `is_stream`, records are written as they come, in no other order; with `has_summary`,
+    # JSON is counts of them; with `has_other_ids`, `-o ids` prints IDs that are not theirs.
     def __init__(
-        self, title: str, *fields: Field[T], is_stream: bool = False, has_other_ids: bool = False
+        self,
+        title: str,
+        *fields: Field[T],
+        is_stream: bool = False,
+        has_summary: bool = False,
+        has_other_ids: bool = False,
     ) -> None:
-        self.title, self.is_stream, self.has_other_ids = title, is_stream, has_other_ids
+        self.title, self.is_stream = title, is_stream
+        self.has_summary, self.has_other_ids = has_summary, has_other_ids
         self.is_chosen = False
         self.id = next((field for field in fields if field.is_id), None)
         self.data = next((field for field in fields if field.is_data), None)

@@ -19,7 +19,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus, batch_status, mark_partial
 from rwq_cli.output.escape import escaped
@@ -63,6 +63,21 @@ WORDS = {
     "results-already-there": Word("", "results that exist already"),
     "results-rejected": Word("", "results whose key is taken by something else"),
 }
+
+
+_COUNT_NAMES = [word.replace("-", "_") for word in WORDS]
+_FACT_NAMES = ("queue", "queue_b64", "queues", "to", "to_b64", "verb", "undo_file", "dry_run")
+
+
+def check_summary_fields(names: Sequence[str]) -> None:
+    """Raise `InvalidArgument` for a name that no summary in JSON has."""
+    for name in names:
+        if name not in (*_FACT_NAMES, *_COUNT_NAMES, "failures"):
+            raise InvalidArgument(
+                f"no field {name!r} in a summary",
+                f"it has {', '.join(_FACT_NAMES)}, failures, and counts such as removed; "
+                "-o jsonl has the fields of each item",
+            )
 
 
 class Row(NamedTuple, Generic[T]):
@@ -137,7 +152,8 @@ class Outcomes(Generic[T]):
     def __post_init__(self) -> None:
         self._out = Output(self.options) if self.parts is None else self.parts.out
         fields, names = self.kind.fields, self.options.fields
-        self._out.use(fields if names is None else fields.only(names))
+        is_chosen = names is not None and self.options.output in _WITH_ROWS
+        self._out.use(fields.only(names) if is_chosen and names else fields)
 
     def __enter__(self) -> Self:
         if self.parts is None:
@@ -299,7 +315,10 @@ class Outcomes(Generic[T]):
                 {**bytes_fields("id", item_id), "code": code, "reason": reason}
                 for item_id, code, reason in failures[:NAMED_FAILURES]
             ]
-        return summary
+        if self.options.fields is None:
+            return summary
+        counts = dict.fromkeys(_COUNT_NAMES, 0)
+        return {name: summary.get(name, counts.get(name)) for name in self.options.fields}
 
     def _named(self, line: str) -> str:
         return f"{self.name}: {line}" if self.name else line

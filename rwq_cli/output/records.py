@@ -35,11 +35,16 @@ Column = str | Field[Any]
 
 
 class Output:
-    """Writes the records of one run in its format; if the output `continues`, `end` ends it."""
+    """Writes the records of one run in its format; if the output `continues`, `end` ends it.
+
+    Attributes:
+        continues: Whether more tables follow: `end` writes what follows the last record.
+        is_cut: Whether there were more records than the limit, of those that are sorted or counted.
+    """
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options
-        self.continues = False
+        self.continues = self.is_cut = False
         self._environment = options.environment
         self._written = self._changed_ids = 0
         # Until `use` is called, which it is not if there are no queues.
@@ -107,14 +112,23 @@ class Output:
         options = self.options
         if options.is_special:
             check(fields, options)
-        end = None if limit is None else offset + limit
+        # One more than are written tells whether there are more.
+        end = None if limit is None else offset + limit + 1
         if options.by is not None:
             records, fields = counted_by(records, fields, options.by)
         if options.is_ordered:
             records = in_order(records, fields, options, end)
         if options.reads_all:
-            records = islice(records, offset, end)
+            records = self._limited(islice(records, offset, None), limit)
         return records, fields if options.fields is None else fields.only(options.fields)
+
+    def _limited(self, records: Iterable[T], limit: int | None) -> Iterator[T]:
+        """Yield the first records, and note whether there are more."""
+        for number, record in enumerate(records):
+            self.is_cut = number == limit
+            if self.is_cut:
+                return
+            yield record
 
     def describe(
         self,
@@ -308,7 +322,16 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
     if options.by is not None and not fields.is_stream:
         fields = counted_by((), fields, options.by)[1]
     if options.fields is not None:
-        fields.only(options.fields)
+        if fields.has_summary and options.output is OutputFormat.JSON:
+            from rwq_cli.output.outcomes import check_summary_fields
+
+            check_summary_fields(options.fields)
+        else:
+            fields.only(options.fields)
+        if options.output.is_raw:
+            raise InvalidArgument(
+                f"--fields cannot be used with -o {options.output}", "use -o plain or csv"
+            )
     if fields.is_stream:
         if options.reads_all:
             raise InvalidArgument(

@@ -83,9 +83,7 @@ def _cells(
             for texts in cells
         ]
         records = [
-            record
-            for record, height in zip(records, heights, strict=True)
-            for _ in range(height)
+            record for record, height in zip(records, heights, strict=True) for _ in range(height)
         ]
     for index, texts in enumerate(cells):
         needed[index] = max(needed[index], *map(cells_of, texts), 0)

@@ -45,7 +45,10 @@ _FIELDS: tuple[Field[Event], ...] = (
     field("time", lambda event: _milli(event.at_s), "when, in Unix seconds"),
 )
 EVENT_FIELDS: Fields[Row[Event]] = Fields(
-    "An event of a worker", *(each.within(attribute("what")) for each in _FIELDS), is_stream=True
+    "An event of a worker",
+    *(column.within(attribute("what")) for column in _FIELDS),
+    is_stream=True,
+    has_summary=True,
 )
 EVENTS: Kind[Event] = Kind(
     EVENT_FIELDS,

@@ -9,7 +9,7 @@ import pytest
 from rwq_cli.cli.settings import Settings
 from rwq_cli.contexts.file import ContextError
 from rwq_cli.environment import Environment
-from tests.conftest import ABSENT, Foreign, contents
+from tests.conftest import Foreign, absent, contents
 from tests.driver import TIMEOUT_S, Rwq, configure, state_of, until
 from tests.servers import PrivateServer
 
@@ -173,7 +173,7 @@ def test_a_password_file_of_the_command_line_comes_first(
     notes = bare_rwq(*words, "-v").notes
     assert notes == (
         f"server {guarded.url} (-c, context a)\npassword (--password-file)\n"
-        f"output table (default)\nqueue jobs (-q)\n{ABSENT}"
+        f"output table (default)\nqueue jobs (-q)\n{absent(guarded.url)}"
     )
 
 

@@ -4,12 +4,11 @@ import pytest
 import redis
 
 from rwq_cli.core.server.connection import Connection
-from tests.conftest import ABSENT, Foreign, contents, supports_no_touch
+from tests.conftest import Foreign, absent, contents, supports_no_touch
 from tests.driver import Rwq
 
 pytestmark = pytest.mark.usefixtures("slept_s")
 
-MISSING = ABSENT.replace("jobs", "jbos")
 LOOKING = (
     *("ls", "ls all", "ls delayed", "ls -o ids", "ls -o json", "ls --state orphaned", "leases"),
     *("show 17", "show 17 -o json", "result 17", "stats", "stats --fast", "stats --deep"),
@@ -25,7 +24,7 @@ def test_a_missing_queue_is_reported_and_no_other(rwq: Rwq, foreign: Foreign) ->
         before = contents(foreign.raw)
         for line in LOOKING:
             words = line.split()
-            assert MISSING in rwq(*words, "-q", "jbos").notes, line
+            assert absent(rwq.variables["RWQ_URL"], "jbos") in rwq(*words, "-q", "jbos").notes, line
             assert "no such queue" not in rwq(*words, "-Q", "-q", "jbos").notes, line
             assert contents(foreign.raw) == before, line
         assert [line for line in LOOKING if "no such queue" in rwq(*line.split()).notes] == []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import ABSENT, Foreign, StartServer
+from tests.conftest import Foreign, StartServer, absent
 from tests.driver import Rwq, until
 from tests.terminal import shown
 
@@ -43,7 +43,7 @@ def test_each_tick_has_its_records_and_a_line_each_in_a_pipe(
 
 def test_notes_come_once(rwq: Rwq, foreign: Foreign, pauses: Callable[..., None]) -> None:
     pauses(lambda: None, lambda: None)
-    assert rwq("stats", "--watch", "20s", "-o", "ids").notes == ABSENT
+    assert rwq("stats", "--watch", "20s", "-o", "ids").notes == absent(rwq.variables["RWQ_URL"])
     foreign.waiting(b"a")
     pauses(lambda: None, lambda: None)
     result = rwq("ls", "all", "--watch", "20s", "--fields", "id", "-o", "plain")

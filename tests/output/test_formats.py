@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rwq_cli.output.field import Fields
-from tests.conftest import ABSENT, Foreign
+from tests.conftest import Foreign, absent
 from tests.driver import Result, Rwq
 from tests.verbs import COMMANDS, VERBS, fill
 
@@ -197,9 +197,9 @@ def test_ids_are_those_acted_on(anew: Run, line: str, ids: str, failed: str, sum
 
 class TestEmpty:
     @pytest.mark.needs("no-touch")
-    def test_machines_get_an_empty_listing(self, run: Run) -> None:
+    def test_machines_get_an_empty_listing(self, run: Run, rwq: Rwq) -> None:
         for line in EMPTY:
-            note = "" if line == "queues" else ABSENT
+            note = "" if line == "queues" else absent(rwq.variables["RWQ_URL"])
             more = DEEP if line == "ls all" else ""
             assert run(line, "-o", "json").as_tuple() == (0, "[]\n", note + more), line
             assert run(line, "-o", "ids").as_tuple() == (0, "", note), line
@@ -210,7 +210,7 @@ class TestEmpty:
             assert (header.code, header.text.count("\n")) == (0, 1), line
             assert "id," in header.text or header.text.startswith("queue,"), line
 
-    def test_people_get_a_sentence(self, run: Run) -> None:
+    def test_people_get_a_sentence(self, run: Run, rwq: Rwq) -> None:
         for line, sentence in {
             "ls": "No waiting items in jobs.",
             "ls processing": "No processing items in jobs.",
@@ -220,7 +220,7 @@ class TestEmpty:
             "queues": "No queues on this server.",
             "queues 'x*'": "No such queues.",
         }.items():
-            note = "" if line.startswith("queues") else ABSENT
+            note = "" if line.startswith("queues") else absent(rwq.variables["RWQ_URL"])
             note += DEEP if line == "ls all" else ""
             assert run(line, "-o", "table").as_tuple() == (0, f"{sentence}\n", note)
 
