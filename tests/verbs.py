@@ -251,7 +251,7 @@ VERBS: dict[str, Row] = {
         no=("complete gone",),
         partial=("complete w1 gone",),
         usage=_not_listed("complete a --by id")
-        | _both(**{"--match": "complete w1 w2 --match= --id-glob *"})
+        | _both(**{"--match": "complete w1 w2 --match=x --id-glob *"})
         | _both(**{"--older-than": "complete w1 --older-than 1h"}),
         counts="undo_file completed missing not_owner failures",
         trials=(
@@ -446,10 +446,17 @@ VERBS: dict[str, Row] = {
                 *("ls -u redis+sentinel://127.0.0.1:1", "ls --fields .a..b"),
             ),
             **{
-                f"ls {word}": f"invalid value for '[WHICH]': '{word}' is not one of 'waiting', "
-                "'processing', 'leased', 'held', 'abandoned', 'orphaned', 'delayed', 'due', "
-                f"'buried', 'all'; did you mean: rwq ls {meant}\n"
+                f"ls {word}": f"WHICH cannot be '{word}'; did you mean: rwq ls {meant}\n"
                 for word, meant in (("wating", "waiting"), ("jobs", "-q jobs"))
+            },
+            **{
+                f"ls {words}": f"{finder} finds no {states} items; leave one of the two out\n"
+                for words, finder, states in (
+                    ("leased --state abandoned", "ls leased", "abandoned"),
+                    ("waiting --state buried", "ls waiting", "buried"),
+                    ("due --state delayed", "ls due", "delayed"),
+                    ("--state waiting --holder x", "--holder", "waiting"),
+                )
             },
             **_no_field("ls --by colour"),
             "ls --fields ,": "--fields names no field; ",

@@ -74,10 +74,9 @@ class Settings(OutputOptions):
             "RWQ_OUTPUT": environment.variables.get("RWQ_OUTPUT") or None,
             "default": OutputFormat.TABLE if is_table else OutputFormat.PLAIN,
         }
-        if usual := formats["RWQ_OUTPUT"]:
+        if (usual := formats["RWQ_OUTPUT"]) in tuple(OutputFormat):
             # It was not set for this command, which may have nothing to write in it.
-            usual = _one_of(OutputFormat, usual, "RWQ_OUTPUT")
-            formats["RWQ_OUTPUT"] = manual.fallback(usual, options)
+            formats["RWQ_OUTPUT"] = manual.fallback(OutputFormat(usual), options)
         self.output_origin = next(origin for origin, name in formats.items() if name is not None)
         self.output = _one_of(OutputFormat, formats[self.output_origin], self.output_origin)
         self.colour = self.wants_colour(is_terminal=environment.stdout_is_terminal)

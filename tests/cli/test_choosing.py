@@ -83,7 +83,6 @@ SELECTED = {
     "touch --state held": "h1",
     # What they look at, where the verb would choose from other states.
     "complete --holder *": "l1 h1",
-    "complete --holder * --state waiting": "",
     "bury --holder *": "l1 h1",
     "release --reason broken": "b1",
     "complete --all --reason broken": "b1",

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import redis
 
+from rwq_cli.cli.options import GLOBAL_NAMES
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import WORDS
 from tests.conftest import Foreign, contents
@@ -56,6 +58,27 @@ def filled(foreign: Foreign) -> dict[bytes, object]:
     """What the server holds before each line."""
     fill(foreign)
     return contents(foreign.raw)
+
+
+@every_verb
+def test_an_empty_text_is_an_unset_variable(path: str, rwq: Rwq, raw: redis.Redis) -> None:
+    """`--url "$UNSET"` in a script must not mean another server, nor `--reason` no reason."""
+    for parameter in COMMANDS[path].command.params:
+        if parameter.param_type_name == "argument" or parameter.is_flag:
+            continue
+        if parameter.name in GLOBAL_NAMES and path != "ls":
+            continue
+        said = f"{parameter.opts[0]} is empty; is a variable in the script unset?"
+        result = rwq(
+            *path.split(),
+            parameter.opts[-1],
+            "",
+        )
+        assert (result.code, said in result.notes + result.text) == (
+            3 if path == "check" else 2,
+            True,
+        ), said
+    assert raw.keys() == []
 
 
 def usage_code(path: str) -> int:

@@ -5,7 +5,6 @@ import re
 import signal
 from pathlib import Path
 
-import pytest
 import redis
 
 from tests.conftest import Foreign, StartServer
@@ -23,16 +22,6 @@ def test_options_before_and_after_the_command(rwq: Rwq, raw: redis.Redis) -> Non
         assert rwq(*line.split()).as_tuple() == (0, "a\n", ""), line
     for line in ("-q one clean light -o json", "clean -o json light -q one"):
         assert rwq(*line.split(), "--grace", "0").json["queue"] == "one", line
-
-
-@pytest.mark.parametrize("flag", ["-q", "-u", "-c", "--password-file", "--tls-ca"])
-def test_an_empty_name_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Redis, flag: str) -> None:
-    """`-u "$UNSET"` in a script must not end up on another server."""
-    said = f"{flag} is empty; is a variable in the script unset?"
-    if flag == "-q":
-        said = "the queue's name is empty; give a name with -q"
-    assert rwq("add", "x", flag, "").as_tuple() == (2, "", f"rwq: error: {said}\n")
-    assert raw.keys() == []
 
 
 class TestPassword:

@@ -62,7 +62,8 @@ def test_a_key_of_another_type_is_a_finding(
     result = rwq("doctor", "--fix", *AROUND, "-o", "plain")
     assert result.as_tuple() == (
         1,
-        f"wrong-type\terror\t1\t0\t1\tjobs:queue\tredis-cli -s {server.socket} TYPE jobs:queue\n",
+        'wrong-type\terror\t1\t0\t1\t["jobs:queue"]\t'
+        f"redis-cli -s {server.socket} TYPE jobs:queue\n",
         "errors 1 (wrong-type 1); the items were not checked; left 1\n",
     )
 

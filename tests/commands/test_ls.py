@@ -64,7 +64,6 @@ def test_a_source_selects_a_list(rwq: Rwq, five: Foreign) -> None:
         "all --deep": "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1 orphan",
         "all --state ghost --state abandoned": "a1 g1",
         "processing --state leased": "l1",
-        "waiting --state leased": "",
     }.items():
         assert ids(rwq, *which.split(), "-Q") == expected.split(), which
         assert ids(rwq, *which.split(), "-Q", "--offset", "1") == expected.split()[1:], which

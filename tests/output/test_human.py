@@ -11,7 +11,10 @@ from rwq_cli.output import human
 @pytest.mark.parametrize(
     ("shown", "values"),
     [
-        (human.duration, {None: "-", 0: "0s", 0.04: "0.0s", 0.5: "0.5s", 9.96: "10s", 59.9: "59s"}),
+        (
+            human.duration,
+            {None: "-", 0: "0s", 0.001: "1ms", 0.04: "40ms", 0.5: "0.5s", 9.96: "10s", 59.9: "59s"},
+        ),
         (human.duration, {60: "1m", 61: "1m1s", 299: "4m59s", 3661: "1h1m", 86_460: "1d"}),
         (human.ago, {None: "-", 0: "just now", 0.9: "just now", 1: "1s ago", 200: "3m20s ago"}),
         (human.due, {None: "-", 299.5: "in 4m59s", 1.25: "in 1.2s", 0.9: "due now"}),
