@@ -17,6 +17,7 @@ from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.options import GLOBAL_NAMES, check_not_empty, global_options, option
 from rwq_cli.cli.settings import Call, Settings
 from rwq_cli.exit_codes import ExitCode, ExitStatus
+from rwq_cli.output.options import OutputFormat
 
 Function = Callable[..., Any]
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -85,6 +86,10 @@ class RwqCommand(TyperCommand):
             from rwq_cli.output.records import check
 
             check(fields, settings)
+            if fields.has_summary and settings.fields and settings.output is OutputFormat.JSON:
+                from rwq_cli.output.outcomes import check_summary_fields
+
+                check_summary_fields(settings.fields)
         return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

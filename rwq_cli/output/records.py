@@ -319,19 +319,15 @@ def progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterat
 
 
 def check(fields: Fields[Any], options: OutputOptions) -> None:
+    output = options.output
     if options.by is not None and not fields.is_stream:
         fields = counted_by((), fields, options.by)[1]
     if options.fields is not None:
-        if fields.has_summary and options.output is OutputFormat.JSON:
-            from rwq_cli.output.outcomes import check_summary_fields
-
-            check_summary_fields(options.fields)
-        else:
+        # A summary has fields of its own.
+        if not (fields.has_summary and output is OutputFormat.JSON):
             fields.only(options.fields)
-        if options.output.is_raw:
-            raise InvalidArgument(
-                f"--fields cannot be used with -o {options.output}", "use -o plain or csv"
-            )
+        if output.is_raw:
+            raise InvalidArgument(f"--fields cannot be used with -o {output}", "use -o plain")
     if fields.is_stream:
         if options.reads_all:
             raise InvalidArgument(
@@ -341,7 +337,6 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
         return
     if options.sort is not None:
         fields.columns_of(options.sort)
-    output = options.output
     if output is OutputFormat.IDS and fields.has_other_ids and options.is_ordered:
         raise InvalidArgument(
             "-o ids prints items, and --sort and --reverse order what this command lists",
