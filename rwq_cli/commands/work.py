@@ -34,7 +34,7 @@ from rwq_cli.work.invocations import Input, Invocations, check_command
 from rwq_cli.work.notes import JobLog, clean, count
 from rwq_cli.work.programs import allow_open_files, find_program
 from rwq_cli.work.running import RESULT_BYTES_MAX, Limits
-from rwq_cli.work.worker import Worker
+from rwq_cli.work.worker import STOP_S, Worker
 
 # A command must not notify systemd in the name of its worker.
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
@@ -202,6 +202,7 @@ def work(
             max_failures=inf if max_failures is None else max_failures,
             idle_s=inf if idle_s is None else idle_s,
             reconnect_s=reconnect_s,
+            stop_s=STOP_S,
         ),
         invocations,
         outputs,

@@ -162,6 +162,7 @@ class WorkQueue(ActingQueue):
         idle_s: float = inf,
         reconnect_s: float = 300.0,
         stop: "StopToken | None" = None,
+        stop_s: float = 10.0,
         on_event: "Callable[[WorkEvent], object] | None" = None,
     ) -> "WorkSummary":
         """Call a function for each item, until the worker is to end.
@@ -189,7 +190,10 @@ class WorkQueue(ActingQueue):
             drain: End when no queue has an item to lease, and this worker has no retries pending.
                 It also ends after `max_items` items, after `max_failures` failures, after `idle_s`
                 seconds without work, and by `stop`: after the items that run.
-            reconnect_s: How long the server may be gone, seconds. Then the error is raised.
+            reconnect_s: How long the server may be gone, or may refuse the end of an item, seconds.
+                Then the error is raised.
+            stop_s: How long the server may take to acknowledge the last ends when it was told to
+                `stop` and no function runs any more, seconds. Those that it has not are lost.
             on_event: Called for each event, by one thread at a time.
 
         Raises:
@@ -199,14 +203,20 @@ class WorkQueue(ActingQueue):
                 clean returns items that are still leased when their leases have ended.
         """
         queues = (self, *more_queues)
-        for what, seconds in (("an idle time", idle_s), ("a time to reconnect", reconnect_s)):
+        for what, seconds in (
+            ("an idle time", idle_s),
+            ("a time to reconnect", reconnect_s),
+            ("a time to stop", stop_s),
+        ):
             checked_s(what, seconds, may_be_endless=True)
         with session.WorkSession(
             queues, lease_s=for_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
         ) as opened:
             limits = (drain, max_items, max_failures, idle_s, reconnect_s)
             conditions = control.StopConditions(opened, *limits)
-            return loop.Worker(conditions, handler, concurrency, batch, stop, on_event).run()
+            return loop.Worker(
+                conditions, handler, concurrency, batch, stop, stop_s, on_event
+            ).run()
 
     def lengths(self) -> Counts:
         """The lengths of the queue's structures at one instant; everything else is None."""

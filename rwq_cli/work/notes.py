@@ -29,6 +29,7 @@ _LOSSES = {
     Loss.GONE: b"the item was completed or removed meanwhile",
     Loss.WRONG_TYPE: b"something else has the data key or a lease key of the item",
     Loss.UNREACHABLE: b"the lease ended while the server did not answer",
+    Loss.UNACKNOWLEDGED: b"the server did not say whether the end of the item has arrived",
 }
 
 

@@ -29,7 +29,7 @@ from rwq_cli.core.work.control import (
 from rwq_cli.core.work.held import taken_from
 from rwq_cli.core.work.job import Ended, Fate, Job
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped, escaped_text
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision, jittered
 from rwq_cli.work.commands import Commands
 from rwq_cli.work.invocations import Invocations
@@ -40,10 +40,11 @@ from rwq_cli.work.running import Limits, Outputs, Run, watch_leftovers
 _LOOK_S, _BEAT_S = 0.1, 5.0
 # While more events than this are unread, nothing is taken.
 _UNREAD_MAX = 1000
-# How long a killed worker waits for the server; and how long a stopped one waits for the reply to
-# its last call, if it holds nothing, and if ends of items are not acknowledged: less than the 10 s
-# after which containers are killed.
-_LAST_CALL_S, _LAST_REPLY_S, _LAST_ENDS_S = 3.0, 0.5, 8.0
+# How long the server may take to acknowledge the last ends of a stopped worker: less than the 10 s
+# after which containers are killed; and of one whose commands were ended.
+STOP_S, _ENDING_S = 8.0, 3.0
+# How long the reader of stdout, or a process that SIGKILL does not end, is waited for after that.
+_LEAVE_S = 3.0
 
 _REQUESTS = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2),
@@ -97,9 +98,6 @@ class Worker:
         self._failure: BaseException | None = None
         # Ctrl-Z suspends it, until SIGCONT.
         self._is_suspended = self._is_continued = self._has_left = False
-        # Since when it has only been waiting for the server, None before; and for what.
-        self._idle_s: float | None = None
-        self._awaited: list[Job] = []
 
     @property
     def has_failed(self) -> bool:
@@ -137,7 +135,7 @@ class Worker:
         notes, progress = self._notes, self._notes.progress
         while True:
             is_read = self._failure is not None or not self._commands.passage.unwritten
-            is_over = self._waits_in_vain() if loop.is_alive() else is_read
+            is_over = is_read and not loop.is_alive()
             notes.news.clear()
             notes.write()
             self._commands.pass_left()
@@ -160,24 +158,6 @@ class Worker:
             if os.getpid() == 1:
                 self._commands.reap_orphans()
             notes.news.wait(_LOOK_S)
-
-    def _waits_in_vain(self) -> bool:
-        """Return True if, told to stop, it has waited too long for nothing but a hanging server."""
-        if self._stage < _Stage.STOPPING or self._commands.running:
-            self._idle_s = None
-            return False
-        awaited, now_s = self._stop.held, time.monotonic()
-        if self._idle_s is None or awaited != self._awaited:
-            self._idle_s, self._awaited = now_s, awaited
-        is_stopping = self._stage is _Stage.STOPPING
-        limit_s = (_LAST_ENDS_S if is_stopping else _LAST_CALL_S) if awaited else _LAST_REPLY_S
-        if now_s - self._idle_s <= limit_s:
-            return False
-        for job in awaited:
-            self._notes.progress.vanished += 1
-            text = "the server does not answer, so it is not known whether its end has arrived"
-            self._notes.line(f"{escaped(job.item_id)}: {text}; if not, its lease ends by itself")
-        return True
 
     # Other threads.
 
@@ -206,11 +186,12 @@ class Worker:
         self._has_left = True
         self._notes.news.set()
         if self._stage >= _Stage.ENDING:
-            self._exit_soon()
+            self._leave_soon()
 
-    def _exit_soon(self) -> None:
-        """Limit how long the server, or the reader of stdout, is waited for."""
-        self._after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
+    def _leave_soon(self) -> None:
+        """Limit how long what cannot be ended is waited for: a stalled reader holds this process up
+        wherever it writes."""
+        self._after(_LEAVE_S, lambda: os._exit(128 + signal.SIGINT))
 
     def _repeat(self, every_s: float, chore: Callable[[], object]) -> None:
         while not self._ended.is_set():
@@ -260,13 +241,14 @@ class Worker:
             )
         elif stage is _Stage.ENDING:
             self._commands.end_all()
+            self._stop.set(within_s=_ENDING_S)
             if self._has_left:
                 # Only a stalled reader keeps it from ending.
-                self._exit_soon()
+                self._leave_soon()
             text = f"sent SIGTERM to {commands(running)}; Ctrl-C sends SIGKILL"
         else:
             self._commands.kill_all()
-            self._exit_soon()
+            self._leave_soon()
             return
         if running:
             self._notes.line(text, is_error=False)

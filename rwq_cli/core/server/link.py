@@ -137,7 +137,13 @@ class Link:
     def __init__(self, pool: Any, name: str, reply_timeout_s: float, shared: Shared) -> None:
         self._pool, self._name, self._shared = pool, name, shared
         self._reply_timeout_s = reply_timeout_s
+        cut = limits.cut
+        if cut is not None and cut.is_made:
+            raise errors.ServerError(f"{name} did not answer in time")
         self._raw = pool.get_connection()
+        self._cut_socket = (cut, self._raw._sock) if cut is not None else None
+        if cut is not None:
+            cut.add(self._raw._sock)
 
     def set_modes(self) -> None:
         """Turn on CLIENT NO-TOUCH if it is wanted and not on."""
@@ -237,9 +243,16 @@ class Link:
         if not isinstance(self._raw, _InTime):
             # The client that it belongs to has a timeout of its own.
             self._raw._sock.settimeout(self._raw.socket_timeout)
+        self._leave_cut()
         self._pool.release(self._raw)
 
     def close(self) -> None:
         """Close the connection, even if replies are outstanding, and give it back."""
+        self._leave_cut()
         self._raw.disconnect()
         self._pool.release(self._raw)
+
+    def _leave_cut(self) -> None:
+        if self._cut_socket is not None:
+            cut, sock = self._cut_socket
+            cut.remove(sock)

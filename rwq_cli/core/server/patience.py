@@ -6,8 +6,9 @@ may change something and whose reply was lost: its error says that it is in doub
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
+from socket import SHUT_RDWR, socket
 from threading import local
 from time import monotonic
 
@@ -44,9 +45,45 @@ CASES = {
 READS_ONLY = ("lost", "timeout")
 
 
+class Cut:
+    """Ends the calls of its `with` blocks at once, for another thread."""
+
+    def __init__(self) -> None:
+        self._sockets: set[socket] = set()
+        self.is_made = False
+
+    def __enter__(self) -> None:
+        limits.cut = self
+
+    def __exit__(self, *_: object) -> None:
+        limits.cut = None
+
+    def add(self, sock: socket) -> None:
+        """Shut this socket down when the cut is made, or now if it was."""
+        self._sockets.add(sock)
+        if self.is_made:
+            _shut_down(sock)
+
+    def remove(self, sock: socket) -> None:
+        self._sockets.discard(sock)
+
+    def make(self) -> None:
+        """End the calls that are under way; those that follow are not sent."""
+        self.is_made = True
+        for sock in list(self._sockets):
+            _shut_down(sock)
+
+
+def _shut_down(sock: socket) -> None:
+    with suppress(OSError):
+        # Not the method of a TLS socket, which forgets its state while another thread reads.
+        socket.shutdown(sock, SHUT_RDWR)
+
+
 class _Limits(local):
     """The limits of a block of calls in one thread; times are those of `time.monotonic`."""
 
+    cut: Cut | None = None
     connect_s = CONNECT_TIMEOUT_S
     deadline_s = inf
     grace_s = 0.0

@@ -7,6 +7,7 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
+from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import AuthenticationFailed, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.work.job import Ended, ExchangeResult, Fate, Job, RetryPolicy
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.work.session import WorkSession
 
 RECONNECT_S = 300.0
+STOP_S = 10.0
 
 
 class Started(NamedTuple):
@@ -89,6 +91,7 @@ class WorkOptions(TypedDict, total=False):
     idle_s: float
     reconnect_s: float
     stop: "StopToken | None"
+    stop_s: float
     on_event: Callable[[WorkEvent], object] | None
 
 
@@ -97,12 +100,17 @@ class StopToken:
 
     def __init__(self) -> None:
         self.is_set = self.is_paused = self.drains = False
+        # Since when, on the clock of the workers, and how long ends may take to be acknowledged.
+        self.since_s, self.within_s = -inf, inf
         # Those of the workers that it asks; copied before use, because they end meanwhile.
         self.sessions: set[WorkSession] = set()
 
-    def set(self) -> None:
-        """Finish what runs, and end."""
-        self.is_set = True
+    def set(self, *, within_s: float = inf) -> None:
+        """Finish what runs, and end; when nothing runs, within so many seconds, if that is less
+        than the worker's own `stop_s`."""
+        if not self.is_set:
+            self.since_s = Clock().monotonic()
+        self.is_set, self.within_s = True, min(self.within_s, within_s)
         self._wake()
 
     def pause(self, *, is_paused: bool = True) -> None:
@@ -114,11 +122,6 @@ class StopToken:
         """End when there is nothing to take."""
         self.drains = True
         self._wake()
-
-    @property
-    def held(self) -> list[Job]:
-        """The jobs whose ends the server has not acknowledged."""
-        return [job for session in list(self.sessions) for job in session.held.all]
 
     def renew(self) -> list[Job]:
         """Renew all leases now; returns the jobs whose leases were found lost."""
@@ -207,9 +210,9 @@ class StopConditions:
     def ends_on(self, error: ServerError) -> bool:
         """Whether a failed call ends the worker. The time of an outage is not idle time."""
         self._idle_since_s = None
-        gone_s = self.session.clock.monotonic() - self.session.failing_since_s
-        # Another call may have succeeded since.
-        is_over = self.session.error is not None and gone_s >= self.reconnect_s
+        # Another call may have succeeded since, but the end of a job has a time of its own.
+        gone_s = self.session.clock.monotonic() - self.session.outage_since_s
+        is_over = gone_s >= self.reconnect_s
         # The password may have been changed, and be known a moment later.
         return is_over or not (error.is_transient or isinstance(error, AuthenticationFailed))
 

@@ -141,6 +141,17 @@ class HeldJobs:
         with self._lock:
             return list(self._unsettled.values())
 
+    @property
+    def refused_since_s(self) -> float:
+        """Since when the oldest end is refused that is not settled, on the clock; inf for none."""
+        return min((ended.refused_since_s for ended in self.unsettled), default=inf)
+
+    def note_refused(self) -> None:
+        """Note that what is unsettled was sent, or was to be, in vain."""
+        now_s = self._clock.monotonic()
+        for ended in self.unsettled:
+            ended.refused_since_s = min(ended.refused_since_s, now_s)
+
     def add(self, jobs: Iterable[Job]) -> list[Job]:
         """Hold these; returns those to run. Those whose attempts are used up have ended."""
         to_run: list[Job] = []
@@ -228,12 +239,12 @@ class HeldJobs:
     def abandon(self) -> list[Ended]:
         """Hold nothing any more; returns the ends that were never acknowledged, as lost."""
         with self._lock:
-            left = [*self._unsettled.values()]
+            unsettled = [*self._unsettled.values()]
             self._unsettled.clear()
             self._held.clear()
-        for ended in left:
-            ended.fate, ended.job.loss = Fate.LOST, Loss.UNREACHABLE
-        return left
+        for ended in unsettled:
+            ended.fate, ended.job.loss = Fate.LOST, Loss.UNACKNOWLEDGED
+        return unsettled
 
     def _drop(self, job: Job) -> bool:
         """Hold a job no longer; False if another lease has its place, or none."""

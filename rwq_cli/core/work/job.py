@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from typing import NamedTuple
 
 from rwq_cli.core.clock import LEASE_S, checked_s, lease_time_ms
@@ -197,7 +198,8 @@ class Loss(StrEnum):
     `TAKEN`: somebody has leased it again. `ENDED`: its lease ended, or was ended by force. `MOVED`:
     it was delayed or buried. `GONE`: it was completed or removed. `WRONG_TYPE`: something else has
     its data key or a lease key. `UNREACHABLE`: its lease ended by the client's clock while the
-    server did not answer.
+    server did not answer. `UNACKNOWLEDGED`: the worker had to end before the server had said that
+    the end of the job has arrived.
     """
 
     TAKEN = "taken"
@@ -206,6 +208,7 @@ class Loss(StrEnum):
     GONE = "gone"
     WRONG_TYPE = "wrong-type"
     UNREACHABLE = "unreachable"
+    UNACKNOWLEDGED = "unacknowledged"
 
     @classmethod
     def of(cls, outcome: Outcome) -> "Loss":
@@ -293,6 +296,7 @@ class Ended:
         end: How it ended; None if the item was given up without this attempt.
         fate: What becomes of it: that of the step, unless it is found lost.
         in_doubt: Whether a call was sent for it whose reply was lost.
+        refused_since_s: Since when it is sent in vain, on the clock; inf if it is not.
     """
 
     job: Job
@@ -300,6 +304,7 @@ class Ended:
     step: Step
     fate: Fate
     in_doubt: bool = False
+    refused_since_s: float = inf
 
     @property
     def gave_up(self) -> bool:

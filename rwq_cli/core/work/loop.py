@@ -1,12 +1,17 @@
-"""The loop of a worker: each thread runs functions, and leads whenever it has nothing to run.
+"""The loop of a worker: as many threads as functions run at once; one of them at a time leads.
 
-The others wait for their turn to lead, so no item waits for a thread to be told. Whatever fails in
-one of them ends the worker.
+A thread that has nothing to run waits for its turn to lead, and then repeats one step until there
+is something to run: note what has returned, and free the slots of that; exchange ends for new jobs,
+if there are ends, or free slots that may take some; have these run, or wait, for work or for
+something to return. It is over when nothing runs, nothing is unsettled, and nothing may be taken.
+All that is decided, the leader decides: functions only return how they have ended. A thread beside
+them that led alone would cost each short job of several at once half of its time more.
+
+Whatever fails in one of them ends the worker.
 """
 
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from heapq import heappop, heappush
@@ -37,11 +42,13 @@ _IDLE_S = 60.0
 # How long the calling thread may take to notice a signal that came at a bad moment, and how late
 # leases are renewed after the machine or this process was frozen.
 _LOOK_S = 1.0
-# How often it is seen whether a worker that has failed still runs something; and how long its last
-# call waits for one that hangs.
-_FAILED_LOOK_S, _LAST_CALL_S = 0.05, 1.0
+# How long the last call of a worker waits for one that hangs.
+_LAST_CALL_S = 1.0
 # How often a worker that waits for work looks whether a slot has rested.
 _REST_LOOK_S = 0.1
+# How often it is seen whether a worker that was told to stop waits in vain; and how long it waits
+# for a reply if it holds nothing.
+_STOP_LOOK_S, _LAST_REPLY_S = 0.1, 0.5
 
 
 class Worker:
@@ -54,6 +61,7 @@ class Worker:
         concurrency: int,
         batch: int | None,
         stop: control.StopToken | None,
+        stop_s: float,
         on_event: Callable[[control.WorkEvent], object] | None,
     ) -> None:
         if concurrency < 1 or (batch or 1) < 1:
@@ -70,29 +78,37 @@ class Worker:
         # It takes a list if there is a batch.
         self._handler: Callable[[Any], object] = handler
         self._concurrency, self._batch = concurrency, batch
-        self._stop, self._on_event = stop or control.StopToken(), on_event
-        # The slots that are free, and a heap of those that rest, and until when. All others are
-        # busy: each is given to jobs when they are taken, and free when they have ended.
+        self._stop, self._stop_s, self._on_event = stop or control.StopToken(), stop_s, on_event
+        # Held by the leader, whose are: the slots that are free, a heap of those that rest, and
+        # until when; how jobs have ended since the last exchange; and what is to run next.
+        self._turn = Lock()
         self._free = deque(range(concurrency))
         self._resting: list[tuple[float, int]] = []
-        # What whoever has nothing to run is to run next.
+        self._ends: list[tuple[Job, JobEnd]] = []
         self._to_run: deque[tuple[int, list[Job]]] = deque()
-        # The jobs that have ended since the last exchange.
-        self._ends: deque[tuple[Job, JobEnd]] = deque()
-        # Held by the thread that leads; it may wait, and a job that ends then has to wake it.
-        self._turn = Lock()
+        # What has returned; a slot is active until that is noted here.
+        self._returned: deque[tuple[int, list[Job], JobEnd]] = deque()
+        self._active: set[int] = set()
+        self._returned_s = -inf
+        # The leader waits, and what returns has to wake it.
         self._is_waiting = False
-        # Nobody is to lead any more.
-        self._is_over = False
+        # Nobody leads any more. Threads are not joined: after an interrupt of `join`, up to Python
+        # 3.12 at least, one that lives looks dead.
+        self._over = Event()
         self._failure: BaseException | None = None
         # Whether the listener was told that the server does not answer; None before it has.
         self._is_out: bool | None = None
+        self._out_since_s = 0.0
         self._event_lock = RLock()
         self._has_ended = Event()
 
     def run(self) -> control.WorkSummary:
-        renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
-        renewer.start()
+        watchers = [
+            Thread(target=self._renew, name="rwq-renewals", daemon=True),
+            Thread(target=self._cut_last_calls, name="rwq-stop", daemon=True),
+        ]
+        for watcher in watchers:
+            watcher.start()
         self._stop.sessions.add(self.session)
         try:
             if self._concurrency == 1:
@@ -102,25 +118,30 @@ class Worker:
             if self._failure is not None:
                 raise self._failure
         except BaseException:
-            has_turn = self._turn.acquire(timeout=_LAST_CALL_S)
-            # After that: the call that was under way may have settled some.
-            running = [(job, PutBack(front=True)) for job in self.session.held.running]
-            ends = [*taken_from(self._ends), *running]
-            if has_turn:
-                try:
-                    self._record(self.session.exchange(ends))
-                finally:
-                    self._turn.release()
-            else:
-                # A call hangs, which is the last one then.
-                self.session.held.end(ends)
-            self._record(ExchangeResult(ended=self.session.held.abandon()))
+            self._let_go()
             raise
         finally:
             self._stop.sessions.remove(self.session)
             self._has_ended.set()
-            renewer.join()
+            for watcher in watchers:
+                watcher.join()
         return self._conditions.summary()
+
+    def _let_go(self) -> None:
+        """Put back what still runs after a failure, if no other call hangs, and hold nothing."""
+        has_turn = self._turn.acquire(timeout=_LAST_CALL_S)
+        try:
+            # After that: the call that was under way may have settled some.
+            self._collect()
+            ends = [*self._ends, *((job, PutBack(front=True)) for job in self.session.held.running)]
+            if has_turn:
+                self._record(self.session.exchange(ends))
+            else:
+                self.session.held.end(ends)
+        finally:
+            if has_turn:
+                self._turn.release()
+        self._record(ExchangeResult(ended=self.session.held.abandon()))
 
     def _serve_in_threads(self) -> None:
         threads = [
@@ -130,33 +151,110 @@ class Worker:
         try:
             for thread in threads:
                 thread.start()
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(_LOOK_S)
+            self._wait_until_over()
         except BaseException as error:
             self._fail(error)
-            while self._is_busy and any(thread.is_alive() for thread in threads):
-                time.sleep(_FAILED_LOOK_S)
+            if threads[0].ident is not None:
+                # A second interrupt does not wait.
+                self._wait_until_over()
             raise
         finally:
-            self._is_over = True
+            self._over.set()
+
+    def _wait_until_over(self) -> None:
+        while not self._over.wait(_LOOK_S):
+            pass
 
     def _serve(self) -> None:
-        try:
-            while given := self._next():
-                self._call(*given)
-        except BaseException as error:
-            self._is_over = True
-            self._fail(error)
+        while task := self._next():
+            try:
+                self._call(*task)
+            except BaseException as error:
+                self._fail(error)
 
-    def _fail(self, error: BaseException) -> None:
-        is_first, self._failure = self._failure is None, self._failure or error
-        self._conditions.end(control.EndReason.STOPPED)
-        self.session.waiter.wake()
-        # The listener may be what failed.
-        with suppress(Exception):
-            if is_first:
-                self._tell(control.Failed(error))
+    def _next(self) -> tuple[int, list[Job]] | None:
+        """Lead until there is something to run; None once the worker is over."""
+        with self._turn:
+            while not (self._to_run or self._over.is_set()):
+                try:
+                    self._step()
+                except BaseException as error:
+                    self._fail(error)
+                    # Else it goes on until all that runs has returned.
+                    if not self._is_busy:
+                        self._over.set()
+            return self._to_run.popleft() if self._to_run else None
+
+    def _step(self) -> None:
+        self._collect()
+        if self.session.cut.is_made:
+            self._over.set()
+            self.session.held.end(self._ends)
+            self._record(ExchangeResult(ended=self.session.held.abandon()))
+            return
+        is_paused = self._stop.is_paused
+        take = 0
+        if not (self._is_ending() or is_paused):
+            take = self._conditions.may_take(len(self._free) * (self._batch or 1))
+        if self._ends or take or self.session.unsettled:
+            self._exchange(take)
+        elif self._is_busy or (not self._is_ending() and (is_paused or self._resting)):
+            self._wait_for_returns()
+            if is_paused:
+                # Nobody has looked for work meanwhile.
+                self._conditions.look_again()
+        else:
+            self._conditions.check()
+            self._over.set()
+
+    def _collect(self) -> None:
+        """Note what has returned, and free the slots of that and of those that have rested."""
+        now_s = self._clock.monotonic()
+        for slot, jobs, end in taken_from(self._returned):
+            self._ends += [(job, end) for job in jobs]
+            rest_of = self.session.held.policy.rest_s
+            if rest_s := max(rest_of(end, job.attempt) for job in jobs):
+                heappush(self._resting, (now_s + rest_s, slot))
+            else:
+                self._free.append(slot)
+        while self._resting and self._resting[0][0] <= now_s:
+            self._free.append(heappop(self._resting)[1])
+
+    def _exchange(self, take: int) -> None:
+        ends, self._ends = self._ends, []
+        sent_s = self._clock.monotonic()
+        result = self.session.exchange(ends, take=take)
+        if result.error is None:
+            self._note_contact()
+        self._record(result, take, sent_s)
+        if result.error is not None and not self.session.cut.is_made:
+            self._note_error(result.error)
+        if result.jobs:
+            now_s = self._clock.monotonic()
+            # If the reply came late, their leases may have ended.
+            if any(job.deadline_s <= now_s for job in result.jobs):
+                self._renew_all()
+            size = self._batch or 1
+            for first in range(0, len(result.jobs), size):
+                self._begin([*result.jobs[first : first + size]])
+        elif result.error is not None:
+            # Unless another call has succeeded since.
+            if self.session.outage is not None:
+                self._wait_for_returns(RECONNECT_PAUSE_S)
+        # An item that was given up came in place of a job: do not wait, look again.
+        elif take and all(ended.end is not None for ended in result.ended):
+            self._wait_for_work()
+
+    def _begin(self, jobs: list[Job]) -> None:
+        # What was settled with them may have ended the worker. What is lost by now is not put back.
+        if self._is_ending() or any(job.is_lost for job in jobs):
+            self._ends += [(job, PutBack(front=True)) for job in jobs]
+            return
+        slot = self._free.popleft()
+        for job in jobs:
+            job.slot = slot
+        self._active.add(slot)
+        self._to_run.append((slot, jobs))
 
     def _call(self, slot: int, jobs: list[Job]) -> None:
         end: JobEnd = PutBack(front=True)
@@ -166,13 +264,9 @@ class Worker:
                 self._tell(control.Started(job))
             end = self._end_of(jobs)
         finally:
-            self._ends.extend([(job, end) for job in jobs])
-            # After that, because a worker with nothing to do ends.
-            rest_of = self.session.held.policy.rest_s
-            if rest_s := max(rest_of(end, job.attempt) for job in jobs):
-                heappush(self._resting, (self._clock.monotonic() + rest_s, slot))
-            else:
-                self._free.append(slot)
+            self._returned_s = self._clock.monotonic()
+            self._returned.append((slot, jobs, end))
+            self._active.discard(slot)
             if self._is_waiting:
                 self.session.waiter.wake()
 
@@ -196,112 +290,63 @@ class Worker:
         what = "with a value that cannot be" if isinstance(value, JobEnd) else "which is no end"
         return Failure(f"the handler returned a {type(value).__name__}, {what}".encode())
 
-    def _next(self) -> tuple[int, list[Job]] | None:
-        """The jobs that a thread is to run next, and their slot; None once the worker ends."""
-        with self._turn:
-            while not (self._to_run or self._is_over):
-                self._lead()
-            if self._is_over and self._ends:
-                # The worker has ended by an error, or by Ctrl-C, while this thread waited for its
-                # turn or for a reply.
-                self._record(self.session.exchange(taken_from(self._ends)))
-            return None if self._is_over else self._to_run.popleft()
-
-    def _lead(self) -> None:
-        while self._resting and self._resting[0][0] <= self._clock.monotonic():
-            self._free.append(heappop(self._resting)[1])
-        is_paused, free = self._stop.is_paused, len(self._free)
-        take = 0
-        if not (self._is_ending() or is_paused):
-            take = self._conditions.may_take(len(self._free) * (self._batch or 1))
-        # In this order: a job that ends notes its end first, and then frees its slot.
-        is_busy, ends = self._is_busy, taken_from(self._ends)
-        if ends or take or self.session.unsettled:
-            self._exchange(ends, take)
-        elif is_busy or (not self._is_ending() and (is_paused or self._resting)):
-            self._wait_for_ends(free)
-            if is_paused:
-                # Nobody has looked for work meanwhile.
-                self._conditions.look_again()
-        else:
-            self._conditions.check()
-            self._is_over = True
-
-    def _exchange(self, ends: Sequence[tuple[Job, JobEnd]], take: int) -> None:
-        sent_s = self._clock.monotonic()
-        result = self.session.exchange(ends, take=take)
-        if result.error is None:
-            self._note_contact()
-        self._record(result, take, sent_s)
-        if result.error is not None:
-            self._note_error(result.error)
-        if result.jobs:
-            now_s = self._clock.monotonic()
-            # If the reply came late, their leases may have ended.
-            if any(job.deadline_s <= now_s for job in result.jobs):
-                self._renew_all()
-            size = self._batch or 1
-            for first in range(0, len(result.jobs), size):
-                self._begin([*result.jobs[first : first + size]])
-        elif result.error is not None:
-            # Unless another call has succeeded since.
-            if self.session.error is not None:
-                self.session.waiter.pause(RECONNECT_PAUSE_S)
-        # An item that was given up came in place of a job: do not wait, look again.
-        elif take and all(ended.end is not None for ended in result.ended):
-            self._wait_for_work()
-
-    def _begin(self, jobs: list[Job]) -> None:
-        # What was settled with them may have ended the worker. What is lost by now is not put back.
-        if self._is_ending() or any(job.loss is not None for job in jobs):
-            self._ends.extend((job, PutBack(front=True)) for job in jobs)
-            return
-        slot = self._free.popleft()
-        for job in jobs:
-            job.slot = slot
-        self._to_run.append((slot, jobs))
-
     @property
     def _is_busy(self) -> bool:
-        return len(self._free) + len(self._resting) < self._concurrency
+        # In this order: a slot is active until what it returned is noted.
+        return bool(self._active or self._returned)
 
     def _is_ending(self) -> bool:
         if self._stop.is_set:
             self._conditions.end(control.EndReason.STOPPED)
         self._conditions.drains |= self._stop.drains
-        return self._conditions.why is not None
+        return self._over.is_set() or self._conditions.why is not None
+
+    def _fail(self, error: BaseException) -> None:
+        is_first, self._failure = self._failure is None, self._failure or error
+        self._conditions.end(control.EndReason.STOPPED)
+        self.session.waiter.wake()
+        # The listener may be what failed.
+        with suppress(Exception):
+            if is_first:
+                self._tell(control.Failed(error))
 
     def _record(self, result: ExchangeResult, asked: int = 0, sent_s: float = -inf) -> None:
         self._conditions.note(result, asked, sent_s)
-        for job in result.lost:
-            self._tell(control.Lost(job))
-        for ended in result.ended:
-            if not ended.was_unused:
-                self._tell(ended)
+        lost = (control.Lost(job) for job in result.lost)
+        self._tell(*lost, *(ended for ended in result.ended if not ended.was_unused))
 
-    def _tell(self, event: control.WorkEvent) -> None:
-        if self._on_event is not None:
-            with self._event_lock:
-                self._on_event(event)
+    def _tell(self, *events: control.WorkEvent) -> None:
+        """Tell the listener of all events, whatever it does; then raise the first error."""
+        if self._on_event is None:
+            return
+        errors: list[BaseException] = []
+        for event in events:
+            try:
+                with self._event_lock:
+                    self._on_event(event)
+            except BaseException as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
-    def _wait_for_ends(self, free: int) -> None:
-        """Wait until something has ended, a slot has rested, or the worker is woken; not if there
-        are other than so many free slots by now."""
+    def _wait_for_returns(self, limit_s: float = _LOOK_S) -> None:
+        """Wait until something has returned, a slot has rested, or the worker is woken."""
         self._is_waiting = True
-        until_s = self._resting[0][0] - self._clock.monotonic() if self._resting else _LOOK_S
-        # What has ended before does not wake it.
-        if not self._ends and len(self._free) == free:
-            self.session.waiter.pause(min(_LOOK_S, max(0.0, until_s)))
+        if self._resting:
+            limit_s = min(limit_s, self._resting[0][0] - self._clock.monotonic())
+        # What has returned before does not wake it.
+        if not self._returned:
+            self.session.waiter.pause(max(0.0, limit_s))
         self._is_waiting = False
 
     def _wait_for_work(self) -> None:
-        """Wait until there may be work, something has ended, or it is time to end."""
+        """Wait until there may be work, something has returned, or it is time to end."""
         self._is_waiting = True
         try:
             again_s = inf
             if not (self._is_busy or self._ends or self.session.unsettled):
                 again_s = self._conditions.check()
-            if self._ends or self._is_ending() or self._stop.is_paused:
+            if self._returned or self._is_ending() or self._stop.is_paused:
                 return
             now_s = self._clock.monotonic()
             if self._resting:
@@ -310,23 +355,26 @@ class Worker:
                 self.session.wait_for_work(min(_IDLE_S, again_s - now_s))
                 self._note_contact()
         except ServerError as error:
-            self._note_error(error)
-            self.session.waiter.pause(RECONNECT_PAUSE_S)
+            if not self.session.cut.is_made:
+                self._note_error(error)
+                self.session.waiter.pause(RECONNECT_PAUSE_S)
         finally:
             self._is_waiting = False
 
     def _note_contact(self) -> None:
         """Tell the listener when the server begins to answer, and when it no longer does."""
-        error, since_s = self.session.error, self.session.failing_since_s
+        error = self.session.outage
         if self._is_out is (error is not None):
             # A listener may be slow, and renewals do not wait for it without a reason.
             return
         with self._event_lock:
             was_out, self._is_out = self._is_out, error is not None
             if error is not None and not was_out:
+                self._out_since_s = self.session.outage_since_s
                 self._tell(control.Outage(error, self._conditions.reconnect_s))
             elif error is None and was_out is not False:
-                self._tell(control.Contact(self._clock.monotonic() - since_s if was_out else None))
+                after_s = self._clock.monotonic() - self._out_since_s if was_out else None
+                self._tell(control.Contact(after_s))
 
     def _note_error(self, error: ServerError) -> None:
         """Tell the listener of a call that failed, or raise its error if that ends the worker."""
@@ -336,8 +384,7 @@ class Worker:
         self._note_contact()
 
     def _renew_all(self) -> None:
-        for job in self.session.renew():
-            self._tell(control.Lost(job))
+        self._tell(*map(control.Lost, self.session.renew()))
 
     def _renew(self) -> None:
         session, longest_s = self.session, min(_LOOK_S, self.session.lease_s / 6)
@@ -355,3 +402,17 @@ class Worker:
                 # It ends the worker; what runs until then is still renewed.
                 self._fail(error)
                 self._has_ended.wait(_LOOK_S)
+
+    def _cut_last_calls(self) -> None:
+        """End the calls of a worker that was told to stop, and has waited for them in vain."""
+        while not self._has_ended.wait(_STOP_LOOK_S if self._stop.is_set else _LOOK_S):
+            if not self._stop.is_set or self._active:
+                continue
+            limit_s = min(self._stop_s, self._stop.within_s)
+            if not (self.session.held.all or self.session.unsettled):
+                limit_s = min(limit_s, _LAST_REPLY_S)
+            since_s = max(self._stop.since_s, self._returned_s)
+            if self._clock.monotonic() - since_s >= limit_s:
+                self.session.cut.make()
+                self.session.waiter.wake()
+                return

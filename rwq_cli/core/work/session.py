@@ -3,7 +3,7 @@
 import os
 import random
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, repeat
 from math import inf
 from operator import attrgetter
@@ -14,6 +14,7 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.items import lease
 from rwq_cli.core.items.schedule import promote, release
+from rwq_cli.core.server.patience import Cut
 from rwq_cli.core.work.held import HeldJobs, batches_of, calls_for, taken_from
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import Ended, ExchangeResult, Job, JobEnd, RetryPolicy
@@ -24,8 +25,11 @@ _RENEW_AT = 2 / 3
 _RENEW_PAUSE_S = 1.0
 # A renewal gets at least this time for its reply.
 _REPLY_S_MIN = 0.5
-# How many entries at the left end of processing are looked at for leases whose reply was lost.
+# How many entries at the left end of processing are looked at for leases whose reply was lost; how
+# long that takes at most on one node of a cluster; and for how long it is not tried again, in
+# proportion to how long it took: other nodes may answer.
 _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
+_DOUBTFUL_S, _DOUBTFUL_PAUSE = 2.0, 4.0
 
 
 class WorkSession:
@@ -56,12 +60,16 @@ class WorkSession:
         self._exchanges = count(1)
         self.held = HeldJobs(policy or RetryPolicy(), self.clock, self._random)
         self.waiter = WorkWaiter(self._queues)
-        # That of the last call, and since when calls fail, on the clock.
-        self.error: ServerError | None = None
-        self.failing_since_s = 0.0
+        # Ends the calls that are under way, and all later ones.
+        self.cut = Cut()
+        # Those of the last call of any thread, and of the last exchange; and since when calls fail.
+        self._error: ServerError | None = None
+        self._exchange_error: ServerError | None = None
+        self._error_since_s = inf
         self._renewed_s = -inf
-        # The holders of calls that may have leased items without a reply, and their queues.
-        self._doubtful: dict[bytes, Queue] = {}
+        # The holders of calls that may have leased items without a reply, their queues, and when
+        # to look for these items.
+        self._doubtful: dict[bytes, tuple[Queue, float]] = {}
         self._new_jobs: list[Job] = []
 
     @property
@@ -79,19 +87,40 @@ class WorkSession:
         if take > 0:
             holder = self.name + b".%d" % next(self._exchanges)
             request = lease.LeaseRequest(take, holder, self._lease_ms)
-        self._new_jobs, error = [], None
+        self._new_jobs, failures = [], list[ServerError]()
         self.held.end(ends)
-        try:
-            self._put_back_doubtful()
-            self._send(self.held.unsettled, request)
-            # Of what was leased, the attempts may have been used up.
-            if left := self.held.unsettled:
-                self._send(left)
-        except ServerError as failure:
-            error = failure
-            self._note_answer(failure)
+        with self.cut:
+            try:
+                if self._doubtful:
+                    # The ends first: the node whose reply was lost may be gone.
+                    self._send(self.held.unsettled)
+                    failures += self._put_back_doubtful()
+                if not failures or len(self._queues) > 1:
+                    self._send(self.held.unsettled, request)
+                # Of what was leased, the attempts may have been used up.
+                if not failures and (exhausted := self.held.unsettled):
+                    self._send(exhausted)
+            except ServerError as failure:
+                failures.append(failure)
+        self._exchange_error = failures[0] if failures else None
+        if failures:
+            self._note_answer(failures[0])
+            self.held.note_refused()
         ended, lost = taken_from(self.held.ended), taken_from(self.held.lost)
-        return ExchangeResult(self._new_jobs, ended, lost, error)
+        return ExchangeResult(self._new_jobs, ended, lost, self._exchange_error)
+
+    @property
+    def outage(self) -> ServerError | None:
+        """Why the last call failed, or the end of a job is refused while other calls succeed."""
+        if self._error is None and self._exchange_error is not None:
+            return self._exchange_error if self.held.refused_since_s < inf else None
+        return self._error
+
+    @property
+    def outage_since_s(self) -> float:
+        """Since when calls have failed, or the end of a job was refused, on the clock; inf if
+        neither is so."""
+        return min(self._error_since_s, self.held.refused_since_s)
 
     def _send(self, endings: Sequence[Ended], request: lease.LeaseRequest | None = None) -> None:
         only = self._queues[0] if len(self._queues) == 1 else None
@@ -156,12 +185,14 @@ class WorkSession:
         for ended in endings:
             ended.in_doubt = True
         if request is not None and queue is not None:
-            self._doubtful[request.holder] = queue
+            self._doubtful[request.holder] = queue, -inf
 
     def _note_answer(self, error: ServerError | None = None) -> None:
-        if error is not None and self.error is None:
-            self.failing_since_s = self.clock.monotonic()
-        self.error = error
+        if error is None:
+            self._error_since_s = inf
+        elif self._error is None:
+            self._error_since_s = self.clock.monotonic()
+        self._error = error
 
     def _take(self, request: lease.LeaseRequest, replies: Sequence[Any], sent_s: float) -> None:
         """Take items of the first queue that has any, given the replies to the first calls."""
@@ -204,28 +235,46 @@ class WorkSession:
             for item_id, data, times in zip(batch.ids, batch.data, counts, strict=True)
         )
 
-    def _put_back_doubtful(self) -> None:
-        """Release items that were leased by calls whose replies were lost.
+    def _put_back_doubtful(self) -> Iterator[ServerError]:
+        """Release items that were leased by calls whose replies were lost; yields what fails."""
+        for holder, (queue, again_s) in list(self._doubtful.items()):
+            began_s = self.clock.monotonic()
+            if began_s < again_s and self._error is not None:
+                yield self._error
+                continue
+            limit_s = _DOUBTFUL_S if self._connection.is_cluster else inf
+            try:
+                with self._connection.deadline(limit_s, is_patient=False):
+                    self._put_back(holder, queue)
+            except ServerError as error:
+                now_s = self.clock.monotonic()
+                again_s = now_s + _DOUBTFUL_PAUSE * (now_s - began_s)
+                self._doubtful[holder] = queue, again_s
+                yield error
+
+    def _put_back(self, holder: bytes, queue: Queue) -> None:
+        """Release what a call with this holder has leased.
 
         Leases push onto the left end of processing, so they are near it, however long the list is.
         If too many others were leased since, a clean returns them when their leases have ended.
         """
-        for holder, queue in list(self._doubtful.items()):
-            known = {job.item_id for job in self.held.all if job.holder == holder}
-            own = Queue(queue.connection, queue.name, holder=holder, clock=queue.clock)
-            unknown: list[bytes] = []
-            for first in range(0, _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE):
-                last = first + _DOUBTFUL_PAGE - 1
-                page = queue.call("LRANGE", queue.keys.processing, first, last)
-                holders = queue.call("MGET", *map(queue.keys.lease, page)) if page else ()
-                pairs = zip(page, holders, strict=True)
-                unknown += [i for i, value in pairs if value == holder and i not in known]
-                if len(page) < _DOUBTFUL_PAGE:
-                    break
-            # Those that were leased last are first in the list.
-            puts = release(own, unknown[::-1], own_only=True, front=True, grace_s=0.0)
-            deque(puts, maxlen=0)
-            self._doubtful.pop(holder, None)
+        held_ids = {job.item_id for job in self.held.all if job.holder == holder}
+        doubtful_ids: list[bytes] = []
+        for first in range(0, _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE):
+            last = first + _DOUBTFUL_PAGE - 1
+            page = queue.call("LRANGE", queue.keys.processing, first, last)
+            holders = queue.call("MGET", *map(queue.keys.lease, page)) if page else ()
+            leased_ids = (i for i, value in zip(page, holders, strict=True) if value == holder)
+            doubtful_ids += [item_id for item_id in leased_ids if item_id not in held_ids]
+            if len(page) < _DOUBTFUL_PAGE:
+                break
+        own_handle = Queue(queue.connection, queue.name, holder=holder, clock=queue.clock)
+        # Those that were leased last are first in the list.
+        deque(
+            release(own_handle, doubtful_ids[::-1], own_only=True, front=True, grace_s=0.0),
+            maxlen=0,
+        )
+        self._doubtful.pop(holder, None)
 
     @property
     def next_renewal_s(self) -> float:
@@ -244,9 +293,10 @@ class WorkSession:
         calls = [b[0].handle.script("touch", *_with_holders(b), **args) for b in batches]
         sent_s = self.clock.monotonic()
         left_s = min((job.deadline_s - sent_s for job in jobs), default=0.0)
+        # A second try, on a new connection, may be needed: this one may be dead.
+        limit_s = max(_REPLY_S_MIN, left_s / 2)
         try:
-            # A second try, on a new connection, may be needed: this one may be dead.
-            with self._connection.deadline(max(_REPLY_S_MIN, left_s / 2), is_patient=False):
+            with self.cut, self._connection.deadline(limit_s, is_patient=False):
                 replies = self._connection.call_all(calls, return_errors=True)
         except ServerError as failure:
             replies = [failure] * len(batches)
@@ -266,7 +316,7 @@ class WorkSession:
         stops. A count that is 0 stays, so that an item is counted once at most, however often its
         workers are stopped. Each job is forgiven once, even if the reply is lost."""
         # Leases are renewed by the thread that waits for this.
-        with self._connection.deadline(_REPLY_S_MIN, is_patient=False):
+        with self.cut, self._connection.deadline(_REPLY_S_MIN, is_patient=False):
             held = [job for job in self.held.all if not job.is_forgiven]
             for batch in batches_of(held, attrgetter("queue")):
                 try:
@@ -280,9 +330,11 @@ class WorkSession:
     def wait_for_work(self, timeout_s: float) -> bool:
         """See `WorkWaiter.wait`."""
         try:
-            if found := self.waiter.wait(timeout_s):
+            with self.cut:
+                may_have_work = self.waiter.wait(timeout_s)
+            if may_have_work:
                 self._note_answer()
-            return found
+            return may_have_work
         except ServerError as error:
             self._note_answer(error)
             raise

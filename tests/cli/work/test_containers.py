@@ -213,7 +213,7 @@ def test_a_server_that_hangs_keeps_a_stopped_worker_for_a_few_seconds(
     took_s = time.monotonic() - began_s
     os.kill(server.process.pid, signal.SIGCONT)
     assert (worker.returncode, took_s < (10, 5)[signals - 1]) == ((3, 130)[signals - 1], True)
-    assert b"rwq: 1: the server does not answer, so it is not known whether its end has" in told
+    assert b"rwq: 1: the server did not say whether the end of the item has arrived; lost" in told
 
 
 def test_each_slot_has_one_command_at_a_time(rwq: Rwq, foreign: Foreign) -> None:

@@ -20,12 +20,13 @@ class Unreliable(Connection):
 
     Attributes:
         loses: What is lost next: `calls`, `replies`, `replies of scripts`, or nothing.
+        fails: The command whose calls are lost.
         refusal: The error that the next calls of a pipeline get instead of the reply; by index.
     """
 
     def __init__(self, inner: Connection) -> None:
         super().__init__(inner.client(), inner.name)
-        self.loses = ""
+        self.loses = self.fails = ""
         self.refused: dict[int, ServerError] = {}
         self.round_trips = 0
 
@@ -34,6 +35,8 @@ class Unreliable(Connection):
         if self.loses == "calls":
             raise Unreachable("cannot reach it")
         sent = list(commands)
+        if any(command[0] == self.fails for command in sent):
+            raise Unreachable("cannot reach it")
         replies: list[Any] = super().call_all(sent, **options)
         is_script = bool(sent) and isinstance(sent[0], ScriptCommand)
         if self.loses == "replies" or (is_script and self.loses == "replies of scripts"):

@@ -18,7 +18,7 @@ import redis
 
 from rwq_cli.core import Connection, InvalidArgument, Server, WorkQueue, connect
 from rwq_cli.core.clock import Clock
-from rwq_cli.core.errors import Unreachable
+from rwq_cli.core.errors import ServerError, Unreachable
 from rwq_cli.core.work.control import (
     Contact,
     EndReason,
@@ -332,6 +332,73 @@ def test_a_listener_that_raises_ends_the_worker(
     with pytest.raises(AssertionError, match="refused"):
         queue.work(ignore, drain=True, on_event=refuse)
     assert raw.lrange(queue.keys.main, 0, -1) == [b"1"]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_listener_is_told_of_each_lost_job_though_it_raises_at_the_first(
+    queue: WorkQueue, foreign: Foreign, concurrency: int
+) -> None:
+    foreign.waiting(b"1", b"2", b"3", b"4")
+    told: list[bytes] = []
+
+    def refuse(event: WorkEvent) -> None:
+        if isinstance(event, Lost):
+            told.append(event.job.item_id)
+            raise ValueError(len(told))
+
+    def lose(jobs: list[Job]) -> None:
+        for job in jobs:
+            foreign.lease(job.item_id)
+        until(lambda: len(told) >= len(jobs))
+
+    with pytest.raises(ValueError, match="1"):
+        queue.work(lose, batch=4, for_s=1, concurrency=concurrency, on_event=refuse)
+    assert sorted(told) == [b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.parametrize("has_end", [True, False])
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_worker_that_is_stopped_ends_though_its_server_hangs(
+    start_server: StartServer, concurrency: int, has_end: bool
+) -> None:
+    server, stop, ended = start_server(), StopToken(), list[Ended]()
+
+    def hang() -> None:
+        os.kill(server.process.pid, signal.SIGSTOP)
+        # What waits for work begins its next look.
+        threading.Timer(0 if has_end else 1.5, stop.set).start()
+
+    def note(event: WorkEvent) -> None:
+        if isinstance(event, Contact) and not has_end:
+            hang()
+        if isinstance(event, Ended):
+            ended.append(event)
+
+    with connect(Server(server.url, reply_timeout_s=10**6)) as connection:
+        queue = WorkQueue(connection, QUEUE)
+        if has_end:
+            queue.add(b"data")
+        summary = queue.work(
+            lambda _job: hang(), stop=stop, stop_s=1, concurrency=concurrency, on_event=note
+        )
+    os.kill(server.process.pid, signal.SIGCONT)
+    assert summary.why is EndReason.STOPPED
+    assert [event.job.loss for event in ended] == [Loss.UNACKNOWLEDGED] * has_end
+
+
+def test_an_end_that_is_refused_ends_the_worker_though_renewals_succeed(
+    start_server: StartServer,
+) -> None:
+    server, events = start_server("--proto-max-bulk-len", "1mb"), list[WorkEvent]()
+    limits: dict[str, Any] = {"for_s": 1, "reconnect_s": 3, "drain": True}
+    with connect(Server(server.url)) as connection:
+        queue = WorkQueue(connection, QUEUE)
+        queue.add(b"data")
+        with pytest.raises(ServerError):
+            queue.work(lambda _job: bytes(1 << 21), on_event=events.append, **limits)
+    lost = [event.job.loss for event in events if isinstance(event, Ended)]
+    assert lost == [Loss.UNACKNOWLEDGED]
+    assert [type(event) for event in events].count(Outage) == 1
 
 
 def test_impossible_options_are_refused(queue: WorkQueue) -> None:

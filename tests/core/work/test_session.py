@@ -338,15 +338,15 @@ def test_a_server_that_is_gone_loses_no_job_until_its_lease_has_ended(
     for now_s in (20.0, 40.0, LEASE_S - 0.1):
         clock.now_s = now_s
         assert session.renew() == []
-        assert isinstance(session.error, ServerError)
-        assert session.failing_since_s == 20
+        assert isinstance(session.outage, ServerError)
+        assert session.outage_since_s == 20
         assert session.next_renewal_s == pytest.approx(1.0)
     clock.now_s = LEASE_S
     assert session.renew() == [early]
     assert (early.loss, late.loss) == (Loss.UNREACHABLE, None)
     unreliable.loses = ""
     assert session.renew() == []
-    assert session.error is None
+    assert session.outage is None
     assert late.deadline_s == 2 * LEASE_S
     assert finish(session, early, Done()) is Fate.LOST
     assert finish(session, late, Done()) is Fate.COMPLETED
@@ -383,7 +383,7 @@ def test_an_end_that_was_not_acknowledged_is_done_once(
     unreliable.loses = lost
     result = session.exchange([(job, ENDS[name])], take=1)
     assert (list(result.ended), list(result.jobs)) == ([], [])
-    assert result.error is session.error is not None
+    assert result.error is session.outage is not None
     # The end, and what the call may have leased.
     assert session.unsettled == (1 if lost == "calls" else 2)
     unreliable.loses = ""
@@ -461,6 +461,25 @@ def test_a_reply_that_is_lost_on_one_node_of_a_cluster_is_in_doubt_too(
     result = session.exchange(take=2)
     assert [ended.fate for ended in result.ended] == [Fate.COMPLETED]
     assert [job.item_id for job in result.jobs] == [b"2", b"3"]
+
+
+def test_a_lease_in_doubt_on_a_lost_node_holds_up_no_end(
+    open_session: Callable[..., WorkSession], unreliable: Unreliable, raw: redis.Redis
+) -> None:
+    for name in (b"a", b"b"):
+        Foreign(raw, name).waiting(name + b"1", name + b"2")
+    session = open_session(b"a", b"b")
+    jobs = take(session, 2)
+    unreliable.loses = "replies of scripts"
+    session.exchange(take=1)
+    # What looks for the items of the lost reply fails; and then succeeds.
+    unreliable.loses, unreliable.fails = "", "LRANGE"
+    result = session.exchange([(job, Done()) for job in jobs], take=2)
+    assert [ended.fate for ended in result.ended] == [Fate.COMPLETED] * 2
+    assert (result.error is not None, session.unsettled) == (True, 1)
+    unreliable.fails = ""
+    session.exchange(take=2)
+    assert session.unsettled == 0
 
 
 def test_with_several_queues_too(
