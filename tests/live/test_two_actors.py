@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
+from threading import Event
 
 import pytest
 from redis import Redis
@@ -329,6 +330,77 @@ _SOME = [
 @pytest.mark.parametrize(("first", "second"), _SOME)
 def test_some(stage: Stage, first: str, second: str) -> None:
     print(dict(interleave_all(stage, first, second)))
+
+
+def _moved_in_two_steps(
+    stage: Stage, first: str, second: str, stops: tuple[int, int], kills: tuple[bool, bool]
+) -> tuple[bool, bool]:
+    """Hold two movers, each at a reply of its own, then let them go on or kill them, one after the
+    other; and move once more. Returns whether each had so many replies before it waited or ended.
+    """
+    stage.set_up()
+    run = Run(
+        f"{first} {'killed' if kills[0] else 'held'} at {stops[0]}", second, stops[1], False, []
+    )
+    first_is_through = Event()
+
+    gates = Gate(stops[0]), Gate(stops[1])
+    waits: list[str] = []
+
+    def start(verb: str, gate: Gate, clock: InstantClock, holder: bytes) -> HeldActor:
+        queues = stage.actor(gate, clock, holder)
+        queues.jobs.connection.on_wait = waits.append
+        act = VERBS[verb].act
+        return HeldActor(gate, lambda: run.answers.extend((verb, o) for o in act(queues)))
+
+    held = start(first, gates[0], InstantClock(), b"first")
+    if held.has_ended:
+        return False, False
+    if kills[0]:
+        held.kill()
+        stage.end_locks()
+        first_is_through.set()
+
+    def wait_for_first() -> None:
+        if waits:
+            gates[1].is_held_or_done.set()
+            first_is_through.wait()
+
+    other = start(second, gates[1], InstantClock(wait_for_first), b"second")
+    if not kills[0]:
+        held.go_on()
+        first_is_through.set()
+    other.kill() if kills[1] and not other.has_ended else other.go_on()
+    stage.end_locks()
+    for actor in (held, other):
+        assert actor.error is None, (str(run), actor.error)
+    run.answers += (("mv far", o) for o in move(stage.plain.jobs, IDS, stage.plain.far, Journal()))
+    books = stage.pass_books()
+    for item_id in WAITING:
+        assert books.get(item_id) == {FAR: State.WAITING}, (str(run), item_id, books.get(item_id))
+    return True, not other.has_ended
+
+
+@pytest.mark.parametrize("first", ["mv far", "mv far --force"])
+@pytest.mark.parametrize(
+    "kills",
+    [(False, False), (False, True), pytest.param((True, True), marks=pytest.mark.ci)],
+    ids=["held", "one killed", "both killed"],
+)
+def test_two_movers_at_every_two_replies(
+    stage: Stage, first: str, kills: tuple[bool, bool]
+) -> None:
+    interleavings = 0
+    for first_stop in count(1):
+        for second_stop in count(1):
+            stops = first_stop, second_stop
+            is_first, is_second = _moved_in_two_steps(stage, first, "mv far", stops, kills)
+            interleavings += is_first
+            if not is_second:
+                break
+        if not is_first:
+            break
+    print({"interleavings": interleavings})
 
 
 @pytest.mark.ci
