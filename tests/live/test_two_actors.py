@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
+from operator import attrgetter
 from threading import Event
 
 import pytest
@@ -57,17 +58,21 @@ Answers = Iterable[Outcome]
 Act = Callable[[Queues], Answers]
 
 
-def _work(queues: Queues) -> Iterator[Outcome]:
-    for _ in range(2):
-        for item in queues.jobs.lease_many(1):
-            yield Outcome(item.item_id, Status.TOUCHED)
-            yield queues.jobs.complete(item.item_id, owner=queues.jobs.holder)[0]
-
-
-def _clean(*, deep: bool) -> Act:
+def _working(of: Callable[[Queues], WorkQueue]) -> Act:
     def act(queues: Queues) -> Iterator[Outcome]:
-        clean = queues.jobs.deep_clean if deep else queues.jobs.light_clean
-        for action in clean(grace_s=1):
+        queue = of(queues)
+        for _ in range(2):
+            for item in queue.lease_many(1):
+                yield Outcome(item.item_id, Status.TOUCHED)
+                yield queue.complete(item.item_id, owner=queue.holder)[0]
+
+    return act
+
+
+def _cleaning(of: Callable[[Queues], WorkQueue], *, deep: bool) -> Act:
+    def act(queues: Queues) -> Iterator[Outcome]:
+        queue = of(queues)
+        for action in (queue.deep_clean if deep else queue.light_clean)(grace_s=1):
             yield Outcome(action.item_id, Status.RETURNED)
 
     return act
@@ -101,10 +106,11 @@ class Verb:
     may_bring: tuple[tuple[str, State], ...] = ()
 
 
+_JOBS, _FAR_QUEUE = attrgetter("jobs"), attrgetter("far")
 _TO_MAIN = (JOBS, State.WAITING)
 _FAR = dict.fromkeys((Status.MOVED, Status.FINISHED), (FAR, State.WAITING))
 VERBS = {
-    "work": Verb(_work, {Status.TOUCHED: (JOBS, State.LEASED)}, (_TO_MAIN,)),
+    "work": Verb(_working(_JOBS), {Status.TOUCHED: (JOBS, State.LEASED)}, (_TO_MAIN,)),
     "complete": Verb(lambda queues: complete(queues.jobs, IDS, journal=Journal()), {}),
     "rm": Verb(lambda queues: remove(queues.jobs, IDS, Journal()), {}),
     "release": Verb(lambda queues: queues.jobs.release_many(IDS), {Status.RELEASED: _TO_MAIN}),
@@ -124,14 +130,18 @@ VERBS = {
         lambda queues: move(queues.far, IDS, queues.jobs, Journal()),
         dict.fromkeys((Status.MOVED, Status.FINISHED), _TO_MAIN),
     ),
-    "clean light": Verb(_clean(deep=False), {Status.RETURNED: _TO_MAIN}),
-    "clean deep": Verb(_clean(deep=True), {Status.RETURNED: _TO_MAIN}),
+    "clean light": Verb(_cleaning(_JOBS, deep=False), {Status.RETURNED: _TO_MAIN}),
+    "clean deep": Verb(_cleaning(_JOBS, deep=True), {Status.RETURNED: _TO_MAIN}),
     "doctor --fix": Verb(_doctor, {}, (_TO_MAIN,)),
     "purge": Verb(lambda queues: purge(queues.jobs, Journal()), {}),
     "import": Verb(_import, {Status.IMPORTED: _TO_MAIN}, (_TO_MAIN,)),
     "edit": Verb(_edit, {}),
+    # At the destination of a move.
+    "work there": Verb(_working(_FAR_QUEUE), {Status.TOUCHED: (FAR, State.LEASED)}),
+    "kick there": Verb(lambda queues: queues.far.kick_many(IDS), {}),
+    "clean there": Verb(_cleaning(_FAR_QUEUE, deep=True), {}),
 }
-_ENDING = {"complete", "rm", "work", "purge"}
+_ENDING = {"complete", "rm", "work", "purge", "work there"}
 MOVING_FAR = {"mv far", "mv far --force", "mv back"}
 
 
@@ -320,11 +330,13 @@ def interleave_all(stage: Stage, first: str, second: str) -> Counter[str]:
     return counts
 
 
-_SOME = [
-    *(("mv far", second) for second in ("mv far", "rm", "kick", "bury", "mv back", "work")),
-    *(("mv far --force", second) for second in ("mv far --force", "complete")),
-    *((verb, verb) for verb in ("rm", "bury", "clean deep")),
-]
+_SOME = dict.fromkeys(
+    [
+        *(("mv far", second) for second in VERBS),
+        *(("mv far --force", second) for second in ("work", "complete", "edit")),
+        *((verb, verb) for verb in VERBS),
+    ]
+)
 
 
 @pytest.mark.parametrize(("first", "second"), _SOME)
