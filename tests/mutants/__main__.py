@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,10 @@ Verdicts = dict[str, Verdict]
 def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="faults; all if none is named")
+    parser.add_argument("--sample", type=int, metavar="N", help="N random ones; names are paths")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    results = Path(tempfile.gettempdir(), "rwq-mutants.jsonl")
+    parser.add_argument("--results", type=Path, default=results, help="where a sample's are added")
     parser.add_argument("-j", type=int, default=os.cpu_count() or 1, help="so many at once")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--all", action="store_true", help="run the whole suite for each fault")
@@ -37,7 +42,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="add the results to those there")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there")
     options = parser.parse_args(words)
-    if unknown := options.names - _BY_NAME.keys():
+    if options.sample is None and (unknown := set(options.names) - _BY_NAME.keys()):
         parser.error(f"no fault is named {', '.join(unknown)}; --list names them")
     return options
 
@@ -118,6 +123,11 @@ def _markdown(verdicts: Mapping[str, Verdict]) -> str:
 
 def _main(words: Sequence[str]) -> int:
     options = _arguments(words)
+    if options.sample is not None:
+        # Its tools are not needed for the others.
+        from tests.mutants.sampling import run
+
+        return run(options.names, options.sample, options.seed, options.results, options.j)
     faults = [_BY_NAME[name] for name in dict.fromkeys(options.names)] or list(FAULTS)
     if options.list:
         print(*(f"{fault.name}\n    {fault.breaks}" for fault in faults), sep="\n")

@@ -7,8 +7,10 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import cache_from_source
 from itertools import chain, count
 from pathlib import Path
 
@@ -181,7 +183,8 @@ class Trees:
         """
         if part in self._usual_s:
             return ""
-        ran, failed, seconds, hangs_in = self._pytest(self._clean, part, _CLEAN_LIMIT_S)
+        words = words_of(part)
+        ran, failed, seconds, hangs_in = self._pytest(self._clean, words, _CLEAN_LIMIT_S)
         if hangs_in or not ran:
             raise DoesNotEnd(f"without a fault, the {part} set does not end: {hangs_in}")
         self._usual_s[part] = seconds
@@ -191,21 +194,38 @@ class Trees:
 
     def run(self, fault: Fault, part: str) -> Verdict:
         """Run a part with a fault; it has been run without."""
+        with self._copy() as place:
+            tree.apply(fault, place)
+            limit_s = _TIMES * self._usual_s[part] + _CELL_S
+            _, failed, seconds, hangs_in = self._pytest(place, words_of(part), limit_s)
+        found = Counter(cell.partition("::")[0] for cell in failed - self._failing)
+        return Verdict(found, [part], seconds, hangs_in)
+
+    def run_words(
+        self, file: str, text: str, words: Sequence[str], limit_s: float
+    ) -> tuple[set[str], str]:
+        """Run some tests with a file that has this text; which failed, and what they hung in."""
+        with self._copy() as place:
+            (place / file).write_text(text, "utf-8")
+            Path(cache_from_source(str(place / file))).unlink(missing_ok=True)
+            _, failed, _, hangs_in = self._pytest(place, words, limit_s)
+        return failed, hangs_in
+
+    @contextmanager
+    def _copy(self) -> Iterator[Path]:
         place = self.place / str(next(self._numbers))
         # With the bytecode; what is changed in a file is compiled again.
         left_out = shutil.ignore_patterns(".venv", "t", "b", ".hypothesis")
         shutil.copytree(self._clean, place, ignore=left_out)
         try:
             tree.give_interpreter(place)
-            tree.apply(fault, place)
-            limit_s = _TIMES * self._usual_s[part] + _CELL_S
-            _, failed, seconds, hangs_in = self._pytest(place, part, limit_s)
+            yield place
         finally:
             shutil.rmtree(place, ignore_errors=True)
-        found = Counter(cell.partition("::")[0] for cell in failed - self._failing)
-        return Verdict(found, [part], seconds, hangs_in)
 
-    def _pytest(self, place: Path, part: str, limit_s: float) -> tuple[int, set[str], float, str]:
+    def _pytest(
+        self, place: Path, words: Sequence[str], limit_s: float
+    ) -> tuple[int, set[str], float, str]:
         """How many cells ran, which failed, how long it took, and what it hung in."""
         temporary, log = place / "t", place / "out"
         temporary.mkdir(exist_ok=True)
@@ -215,7 +235,7 @@ class Trees:
             *("-rE", "-p", "no:cacheprovider", f"--basetemp={place / 'b'}"),
             *("--hypothesis-profile=mutants", "--hypothesis-seed=1"),
             *("-o", f"faulthandler_timeout={_CELL_S}", "-o", "faulthandler_exit_on_timeout=true"),
-            *words_of(part),
+            *words,
         ]
         began_s = time.monotonic()
         with log.open("wb") as out, suppress(subprocess.TimeoutExpired):
