@@ -46,8 +46,8 @@ _LUA = (
 )
 
 
-# Left out: those that need the name of a variable, and those that only change how identity is asked,
-# which is the same for enums, None and short strings.
+# Left out: those that need the name of a variable, and those that only change how identity is asked
+# for, which is the same for enums, None and short strings.
 _LEFT_OUT = re.compile("/Variable|_(Is_Eq|IsNot_NotEq|Eq_Is|NotEq_IsNot)$")
 _OPERATORS = tuple(sorted(name for name in operator_names() if not _LEFT_OUT.search(name)))
 
