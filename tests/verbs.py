@@ -255,10 +255,15 @@ VERBS: dict[str, Row] = {
         | _both(**{"--older-than": "complete w1 --older-than 1h"}),
         counts="undo_file completed missing not_owner failures",
         trials=(
-            Trial("complete - -o ids", "leased", is_gone, names=True, takes="for good"),
-            Trial("complete - -o ids --rejected", "leased", is_gone, names=True, takes="for good"),
             Trial(
-                "complete - -o ids --result {home}/new",
+                "complete - -o ids --rejected",
+                "waiting",
+                is_gone,
+                names=True,
+                takes="with an undo file",
+            ),
+            Trial(
+                "complete - -o ids --owner rwq:tester@host:s1 --result {home}/new",
                 "leased",
                 lambda seen, item_id: item_id not in seen.data and item_id in seen.results,
                 names=True,

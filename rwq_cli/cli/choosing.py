@@ -209,49 +209,64 @@ class Choice(NamedTuple):
         only_many: bool = False,
         act: Callable[..., Outcomes] | None = None,
     ) -> "Chosen":
+        """Return the items, after a question if one is asked; see `confirmed`."""
+        # With `only_many`, named IDs are never asked about.
+        from rwq_cli.cli.confirm import is_confirmed
+
+        asks = question is not None and not (self.dry_run or (only_many and self.by_name))
+        # Before anything is read, because it may be refused.
+        asks = asks and not is_confirmed(self.settings, yes=self.yes)
+        items = self.read(queue)
+        if question is None or not asks:
+            return items
+        return self.confirmed(queue, items, question, only_many=only_many, act=act)
+
+    def read(self, queue: "WorkQueue") -> "Chosen":
         """Return the named IDs as a stream, or select the items now."""
-        # The question (see `confirm`) is not asked in a dry run; with `only_many`, only if options
-        # chose the items, and there are many or the context is protected. It counts the items for
-        # which a dry run of `act` would succeed, or all that exist if `act` is None.
-        from rwq_cli.cli.confirm import MANY, confirm, is_confirmed
         from rwq_cli.cli.connect import warn_if_missing, warn_of_reading
         from rwq_cli.core.inspect.listing import Chosen, choose
-        from rwq_cli.core.state.probe import probe
-        from rwq_cli.environment import has_terminal
 
-        settings = self.settings
-        if self.dry_run or (only_many and self.by_name):
-            question = None
-        # Before anything is read, because it may be refused.
-        if question is not None and is_confirmed(settings, yes=self.yes):
-            question = None
         if self.named is not None:
-            chosen = Chosen(self.named)
-        else:
-            warn_of_reading(settings, [queue], self.selection)
-            chosen = choose(queue, self.selection, limit=self.limit)
-            chosen = chosen._replace(ids=warn_if_missing(settings, queue, chosen.ids))
-        if question is None:
-            return chosen
+            return Chosen(self.named)
+        warn_of_reading(self.settings, [queue], self.selection)
+        items = choose(queue, self.selection, limit=self.limit)
+        return items._replace(ids=warn_if_missing(self.settings, queue, items.ids))
 
-        # All IDs are read before the question.
-        known = list(dict.fromkeys(each for each in chosen.ids if not isinstance(each, Flush)))
-        chosen, context = chosen._replace(ids=known), settings.asking_context
-        is_protected = context is not None and context.protection_level
-        if only_many and not is_protected and (len(known) < MANY or not has_terminal()):
-            return chosen
+    def confirmed(
+        self,
+        queue: "WorkQueue",
+        items: "Chosen",
+        question: str,
+        *,
+        only_many: bool = False,
+        act: Callable[..., Outcomes] | None = None,
+    ) -> "Chosen":
+        """Return these items, all of them read, once the user agrees; see `confirm`.
+
+        Args:
+            only_many: Ask only if there are many, or if the context is protected.
+            act: The question counts the items for which a dry run of it would succeed; None for all
+                that exist.
+        """
+        from rwq_cli.cli.confirm import confirm, must_ask
+        from rwq_cli.core.state.probe import probe
+
+        ids = list(dict.fromkeys(entry for entry in items.ids if not isinstance(entry, Flush)))
+        items = items._replace(ids=ids)
+        if only_many and not must_ask(self.settings, len(ids)):
+            return items
         if act is not None:
             # A dry run that only counts shows no progress.
             progress, queue.connection.progress = queue.progress, ProgressListener()
-            known = [each.item_id for each in act(chosen, dry_run=True) if each.status.infinitive]
+            ids = [each.item_id for each in act(items, dry_run=True) if each.status.infinitive]
             queue.connection.progress = progress
         count = leased = 0
-        for facts in probe(queue, known):
+        for facts in probe(queue, ids):
             count += facts.has_data
             leased += facts.has_data and facts.session is not None
         queue.progress.hide()
-        confirm(settings, question, count, escaped(queue.name), leased=leased)
-        return chosen
+        confirm(self.settings, question, count, escaped(queue.name), leased=leased)
+        return items
 
 
 def selects(

@@ -34,6 +34,13 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
     return True
 
 
+def must_ask(settings: Settings, items: int) -> bool:
+    """Return True if what is asked for its size only has to be asked: a script is let through."""
+    context = settings.asking_context
+    is_protected = context is not None and context.protection_level > 0
+    return is_protected or (items >= MANY and has_terminal())
+
+
 def confirm(
     settings: Settings, what: str, items: int, queue: str, *, leased: int = 0, note: str = ""
 ) -> None:

@@ -27,6 +27,8 @@ OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
     is_stream=True,
     has_summary=True,
 )
+# Why an outcome is a failure, and the way out.
+Reasons = Mapping[Status, str | Callable[[Outcome], str]]
 # The placeholder in a reason for the command line that shows the item.
 SHOW = "{show}"
 CHANGED_MEANWHILE = f"it changed meanwhile; {SHOW} says what it is now"
@@ -63,7 +65,7 @@ def outcomes_of(
     kind: Kind[Outcome],
     *,
     dry_run: bool,
-    reasons: Mapping[Status, str] | None = None,
+    reasons: Reasons | None = None,
     facts: Mapping[str, object] | None = None,
     name: str = "",
     leased_in: "WorkQueue | None" = None,
@@ -89,7 +91,7 @@ def _why(
     settings: Settings,
     queue: "WorkQueue",
     leased_in: "WorkQueue",
-    reasons: Mapping[Status, str],
+    reasons: Reasons,
     failures: Sequence[Outcome],
 ) -> Iterator[str]:
     """Yield why each item failed, and what to do about it."""
@@ -103,6 +105,7 @@ def _why(
             leases = dict(zip(held, found, strict=True))
     for each in failures:
         reason = reasons.get(each.status, each.status.value)
+        reason = reason if isinstance(reason, str) else reason(each)
         if SHOW in reason:
             lines = command_lines(settings, queue.connection)
             reason = reason.replace(SHOW, lines.of_item("show", queue.name, each.item_id))

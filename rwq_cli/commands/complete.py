@@ -1,23 +1,63 @@
 """`rwq complete`: finish items."""
 
 import os
-from functools import partial
-from typing import Annotated, Any
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.options import offer_holders, result_duration
-from rwq_cli.cli.outcomes import OUTCOME_FIELDS, SHOW, kind_of
+from rwq_cli.cli.confirm import MANY, is_confirmed, must_ask
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.options import ForceOption, offer_holders, result_duration
+from rwq_cli.cli.outcomes import OUTCOME_FIELDS, SHOW, Reasons, kind_of, outcomes_of
 from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
+from rwq_cli.core.batches import BLOCK_IDS, in_batches
 from rwq_cli.core.clock import RESULT_TTL_S
+from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.complete import ResultOptions, complete as complete_items
-from rwq_cli.core.model import State, Status
+from rwq_cli.core.items.complete import NOBODY, ResultOptions, complete as complete_items
+from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Outcomes, State, Status
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.state.rules import is_guard
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
+from rwq_cli.output.outcomes import Outcomes as Shown
+from rwq_cli.views.command_lines import shell_word
+
+if TYPE_CHECKING:
+    from rwq_cli.commands.undoing import Undo
 
 _TTL = human.duration(RESULT_TTL_S)
 _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
+_QUESTION = "complete {} that this session does not hold"
+
+
+class Completion(NamedTuple):
+    """What is completed: first what the owners hold, then all else, unless only that is wanted.
+
+    Attributes:
+        only_own: Items that none of the owners holds are left alone.
+        force: Items that other sessions hold are completed, too.
+        result: The result to keep for each item.
+    """
+
+    choice: Choice
+    owners: Sequence[bytes]
+    only_own: bool = False
+    force: bool = False
+    result: ResultOptions | None = None
+
+    def is_other(self, outcome: Outcome) -> bool:
+        """Return True if an item that no owner holds is to be completed as a removal."""
+        if outcome.status is not Status.NOT_OWNER or self.only_own:
+            return False
+        holder = outcome.holder
+        return self.force or holder is None or is_guard(Lease(holder, None))
+
+    @property
+    def other_owners(self) -> Sequence[bytes]:
+        return () if self.force else (*self.owners, NOBODY)
 
 
 @command(
@@ -33,6 +73,7 @@ def complete(
         str | None,
         option("--owner SESSION", "Only what this session or holder holds.", offer=offer_holders),
     ] = None,
+    force: ForceOption = False,
     result: Annotated[
         str | None, option("--result FILE", "Store this file as its result; - is stdin.")
     ] = None,
@@ -42,10 +83,10 @@ def complete(
         option("--result-ttl DUR", f"Keep it for this long.  [default: {_TTL}]", result_duration),
     ] = None,
 ) -> ExitStatus:
-    """Complete items: remove them as done, no matter who holds them. If several calls complete the
-    same item, one of them succeeds. --result and --rejected store a result for rwq result. Without
-    --state and --all, options choose waiting items; what they choose is written to an undo file
-    first.
+    """Complete items: remove them as done. What this session holds needs no question, and what
+    another holds needs --force. The rest, such as waiting items, is first written to an undo file.
+    --result and --rejected store a result. Options choose waiting items, unless --state or --all is
+    given.
 
     rwq complete -q jobs 4f2a9c
     rwq complete -q jobs --state leased --match '"user": *42' --dry-run
@@ -56,35 +97,117 @@ def complete(
     """
     if owner is not None and choice.mine:
         raise InvalidArgument.both("--owner", "--mine")
+    if force and (choice.mine or owner is not None):
+        raise InvalidArgument.both("--force", "--mine" if choice.mine else "--owner")
     if owner == "":
         raise InvalidArgument("--owner is empty", "is a variable in the script unset?")
     if result == "-" and choice.from_stdin:
         raise InvalidArgument(
             "stdin cannot hold both the IDs and the result", "put one of them in a file"
         )
-    kept, data = None, None
-    if result is not None:
-        data = read_payload(settings.environment, result, "result")
+    kept = None
     if result is not None or result_ttl_s is not None or rejected:
+        data = None if result is None else read_payload(settings.environment, result, "result")
         status = ResultStatus.REJECTED if rejected else ResultStatus.COMPLETED
         kept = ResultOptions(data, status, RESULT_TTL_S if result_ttl_s is None else result_ttl_s)
-    options: dict[str, Any] = {"journal": None}
-    if not choice.by_name:
-        # Scripts complete IDs one by one, and need not wait for these imports.
-        from rwq_cli.commands.undoing import Undo
-
-        options = {"undo": partial(Undo, verb="complete")}
-    owners = [settings.holder] if choice.mine else None
+    owners = [settings.holder]
     if owner is not None:
         owners = [os.fsencode(owner), settings.holder_of(owner)]
-    without = "--mine" if choice.mine else "--owner"
-    return choice.act(
-        complete_items,
-        _KIND,
-        "complete {} and delete their data",
-        only_many=True,
-        reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
-        owner=owners,
-        result_options=kept,
-        **options,
-    )
+    only_own = choice.mine or owner is not None
+    return _run(settings, Completion(choice, owners, only_own, force, kept))
+
+
+class CompletionRun(ExitStack):
+    """Completes what the owners hold as the IDs come; then the rest, with an undo file."""
+
+    def __init__(self, settings: Settings, queue: WorkQueue, plan: Completion) -> None:
+        super().__init__()
+        self._settings, self._queue, self._plan = settings, queue, plan
+        self.undo: Undo | None = None
+
+    def run(self, out: Shown[Outcome], *, asks: bool) -> None:
+        """Complete the items; with `asks`, the rest once the user has agreed."""
+        choice = self._plan.choice
+        items, others = choice.read(self._queue), list[bytes]()
+        for block in in_batches(items.ids, items_max=BLOCK_IDS):
+            for batch in self._complete_own(items._replace(ids=block)).batches:
+                if batch.count(Status.NOT_OWNER):
+                    others += [each.item_id for each in batch if self._plan.is_other(each)]
+                    batch = OutcomeBatch.of(each for each in batch if not self._plan.is_other(each))
+                out.rows(batch)
+            if others and not asks:
+                out.all(self._complete_others(items._replace(ids=others), dry_run=choice.dry_run))
+                others.clear()
+        if others:
+            items = items._replace(ids=others)
+            act = self._complete_others
+            items = choice.confirmed(self._queue, items, _QUESTION, only_many=True, act=act)
+            out.all(self._complete_others(items, dry_run=False))
+
+    def _complete_own(self, items: Chosen) -> Outcomes:
+        is_saved = not self._plan.choice.by_name
+        owners, dry_run = self._plan.owners, self._plan.choice.dry_run
+        return self._complete(items, owners, is_saved=is_saved, dry_run=dry_run)
+
+    def _complete_others(self, items: Chosen, *, dry_run: bool) -> Outcomes:
+        return self._complete(items, self._plan.other_owners, is_saved=True, dry_run=dry_run)
+
+    def _complete(
+        self, items: Chosen, owners: Sequence[bytes], *, is_saved: bool, dry_run: bool
+    ) -> Outcomes:
+        return complete_items(
+            self._queue,
+            items.ids,
+            owner=owners,
+            result_options=self._plan.result,
+            expected=items.expected,
+            journal=self._journal() if is_saved and not dry_run else None,
+            dry_run=dry_run,
+        )
+
+    def _journal(self) -> "Undo":
+        if self.undo is None:
+            # Scripts complete their own items one by one, and need not wait for this import.
+            from rwq_cli.commands.undoing import Undo
+
+            self.undo = self.enter_context(Undo(self._settings, self._queue, "complete"))
+        return self.undo
+
+    def summary_end(self) -> str:
+        return "" if self.undo is None else self.undo.summary_end()
+
+
+def _run(settings: Settings, plan: Completion) -> ExitStatus:
+    queue, dry_run = open_queue(settings), plan.choice.dry_run
+    # Before anything is done, because --yes may be refused.
+    may_ask = not (dry_run or is_confirmed(settings, yes=plan.choice.yes))
+    queue.check_one_slot()
+    run, reasons = CompletionRun(settings, queue, plan), _reasons(settings, plan)
+    with (
+        outcomes_of(
+            settings, queue, _KIND, dry_run=dry_run, reasons=reasons, suffix=run.summary_end
+        ) as out,
+        run,
+    ):
+        run.run(out, asks=may_ask and must_ask(settings, MANY))
+    return out.finish(undo_file=run.undo and run.undo.name)
+
+
+def _reasons(settings: Settings, plan: Completion) -> Reasons:
+    """Return the way out for what no owner holds."""
+    shells = settings.holder_of("")
+    option = "--mine" if plan.choice.mine else "--owner"
+
+    def way_out(outcome: Outcome) -> str:
+        holder = outcome.holder
+        if plan.only_own and (holder is None or is_guard(Lease(holder, None))):
+            return f"{SHOW} says more; without {option} it would be completed"
+        if plan.only_own:
+            return f"{SHOW} says more; --force in place of {option} completes it anyway"
+        forced = "--force completes it anyway"
+        if holder is None or not holder.startswith(shells):
+            return forced
+        session = shell_word(holder.removeprefix(shells))
+        return f"--owner {session} completes it for that session, {forced}"
+
+    return {Status.NOT_OWNER: way_out}

@@ -49,17 +49,15 @@ class Undo(UndoFile):
         def end() -> str:
             return suffix() + self.summary_end()
 
-        out = outcomes_of(self._settings, self._queue, kind, suffix=end, **options)
-        with out:
-            try:
-                with self:
-                    yield out
-            except ServerError:
-                # There is no summary; after other errors, the outcomes say what was done.
-                if self.path is not None:
-                    line = f"stopped; some of it may be done{self.summary_end()}"
-                    self._settings.environment.error(line)
-                raise
+        with outcomes_of(self._settings, self._queue, kind, suffix=end, **options) as out, self:
+            yield out
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        super().__exit__(kind, error, traceback)
+        # There is no summary; after other errors, the outcomes say what was done.
+        if isinstance(error, ServerError) and self.path is not None:
+            line = f"stopped; some of it may be done{self.summary_end()}"
+            self._settings.environment.error(line)
 
     @property
     def name(self) -> str | None:

@@ -178,7 +178,19 @@ class Outcomes(Generic[T]):
     def note_unfinished(self) -> None:
         if self.has_work:
             self.options.end_progress()
+            self._explained()
             self.options.environment.error(self._named(self.summary()))
+
+    def _explained(self) -> list[tuple[T, str]]:
+        """Name the first failures, each with its reason, for people; return both."""
+        reasons: list[tuple[T, str]] = []
+        if self.explain is not None and self._failures:
+            reasons += zip(self._failures, self.explain(self._failures), strict=True)
+        if not self.options.output.is_machine_readable:
+            for outcome, reason in reasons:
+                item_id = escaped(self.kind.item_id(outcome))
+                self.options.environment.error(f"rwq: {item_id}: {reason}")
+        return reasons
 
     def all(self, outcomes: Any) -> None:
         """Count and write outcomes of the core, which does the work while they are read."""
@@ -222,12 +234,7 @@ class Outcomes(Generic[T]):
         environment, output = self.options.environment, self.options.output
         with self:
             self.options.end_progress()
-            reasons: list[tuple[T, str]] = []
-            if self.explain is not None and self._failures:
-                reasons += zip(self._failures, self.explain(self._failures), strict=True)
-            if not output.is_machine_readable:
-                for outcome, reason in reasons:
-                    environment.error(f"rwq: {escaped(self.kind.item_id(outcome))}: {reason}")
+            reasons = self._explained()
             if self._previewed and (output.is_table or output is OutputFormat.PLAIN):
                 more = self.counts.total() - len(self._previewed)
                 rest = [f"and {more:,} more; -o ids lists all"] if more else []

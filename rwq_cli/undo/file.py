@@ -24,11 +24,11 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
 from stat import S_ISREG
-from typing import BinaryIO, cast
+from typing import BinaryIO, Self, cast
 
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
@@ -97,7 +97,7 @@ def numbered(directory: Path) -> dict[int, Path]:
     return dict(sorted(found.items(), reverse=True))
 
 
-class UndoFile(Journal, AbstractContextManager["UndoFile"]):
+class UndoFile(Journal):
     """Writes an undo file, as the journal of a removal; it is created with the first item."""
 
     # Lines are written so that they survive a crash of this machine. If that fails, an
@@ -151,7 +151,10 @@ class UndoFile(Journal, AbstractContextManager["UndoFile"]):
             with suppress(OSError):
                 self._append()
 
-    def __exit__(self, _kind: type[BaseException] | None, *_: object) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if self._file is None or self.path is None:
             return
         if self.items or self.results:

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from tests.conftest import Foreign, contents, lasts
-from tests.driver import UNDO, Rwq, undo_files
+from tests.driver import UNDO, Rwq, configure, undo_files
 
 pytestmark = pytest.mark.usefixtures("slept_s")
 
@@ -123,12 +123,13 @@ def named(notes: str) -> dict[str, str]:
 def test_a_leased_item_names_its_holder_and_the_way_out(rwq: Rwq, foreign: Foreign) -> None:
     foreign.leased(b"17", holder=b"worker-3", ttl_ms=250_000)
     foreign.leased(b"18", holder=b"worker-4", ttl_ms=None)
-    more = "rwq show -q jobs ID says more; without --owner it would be completed"
+    more = "rwq show -q jobs ID says more; --force in place of --owner completes it anyway"
     for line, way_out in {
         "release": "--force ends its lease",
         "bury": "--force ends its lease",
         "mv --to other --yes": "--force moves it anyway",
         "complete --owner me": more,
+        "complete": "--force completes it anyway",
     }.items():
         notes = rwq(*line.split(), "17", "18").notes
         assert named(notes) == {
@@ -142,9 +143,11 @@ def test_a_leased_item_names_its_holder_and_the_way_out(rwq: Rwq, foreign: Forei
 def test_the_first_five_are_named(rwq: Rwq, foreign: Foreign) -> None:
     ids = [f"gone-{number:04}" for number in range(1500)]
     foreign.waiting(b"a")
-    result = rwq("complete", "-", stdin="\n".join(["a", *ids]).encode())
+    result = rwq("rm", "--yes", "-", stdin="\n".join(["a", *ids]).encode())
     assert list(named(result.notes)) == ids[:5]
-    assert result.notes.splitlines()[5:] == ["completed 1, missing 1,500"]
+    assert [each.partition(";")[0] for each in result.notes.splitlines()[5:]] == [
+        "removed 1, missing 1,500"
+    ]
 
 
 def test_json_names_the_first_failures(rwq: Rwq, foreign: Foreign) -> None:
@@ -165,6 +168,80 @@ def test_json_names_the_first_failures(rwq: Rwq, foreign: Foreign) -> None:
     assert [each["id"] for each in many["failures"]] == gone[:5]
     assert many["missing"] == 9
     assert rwq("complete", "a", "-o", "json").json["failures"] == []
+
+
+class TestComplete:
+    """What a session holds is completed at once, the rest like a removal."""
+
+    def lease(self, rwq: Rwq, session: str) -> str:
+        return rwq("lease", "-o", "ids", variables={"RWQ_SESSION": session}).text.strip()
+
+    def test_who_holds_it_decides(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2", b"3", b"4", b"w")
+        own, shell, quoted = (self.lease(rwq, session) for session in ("s1", "other", "it's"))
+        foreign.abandoned(b"a")
+        foreign.leased(b"theirs", ttl_ms=None)
+        foreign.buried(b"b")
+        ids = [own, shell, quoted, "a", "theirs", "b", "w", "gone"]
+        dry = rwq("complete", *ids, "--dry-run", "-o", "jsonl").jsonl
+        notes = rwq("complete", *ids, "--dry-run").notes
+        result = rwq("complete", *ids, "-o", "jsonl")
+        assert result.jsonl == dry
+        assert {each["id"]: each["status"] for each in dry} == {
+            **dict.fromkeys((own, "a", "b", "w"), "completed"),
+            **dict.fromkeys((shell, quoted, "theirs"), "not-owner"),
+            "gone": "missing",
+        }
+        words = "completes it for that session, --force completes it anyway"
+        assert {key: why.partition("; ")[2] for key, why in named(notes).items()} == {
+            "gone": "",
+            shell: f"--owner other {words}",
+            quoted: f"--owner 'it'\"'\"'s' {words}",
+            "theirs": "--force completes it anyway",
+        }
+        (file,) = undo_files(rwq)
+        saved = [
+            each["id"] for each in map(json.loads, file.read_text().splitlines()) if "id" in each
+        ]
+        assert saved == ["w", "a", "b"], "one's own is not saved"
+        assert rwq("complete", "theirs", "--force").code == 0
+        assert rwq("undo", "--yes", "-o", "ids").text == "theirs\n"
+        assert rwq("complete", "theirs", "--force", "--mine").code == 2
+
+    @pytest.mark.parametrize("protect", ["ask", "type"])
+    def test_a_protected_context_asks_about_the_rest_also_of_named_ids(
+        self, rwq: Rwq, foreign: Foreign, protect: str
+    ) -> None:
+        url = rwq.variables["RWQ_URL"]
+        configure(rwq.home, f'[contexts.prod]\nurl = "{url}"\nprotect = "{protect}"\n')
+        foreign.waiting(b"1", b"2", b"w")
+        yes = "--yes=prod" if protect == "type" else "--yes"
+        said = (
+            "rwq will complete 2 items of jobs (1 of them leased) that this session does not hold"
+        )
+        stdin = b"".join(b"%b\n" % self.lease(rwq, name).encode() for name in ("s1", "x")) + b"w\n"
+        result = rwq("complete", "-", "--force", stdin=stdin)
+        assert (result.code, said in result.notes, f"use {yes}" in result.notes) == (3, True, True)
+        assert result.notes.startswith("completed 1\n")
+        assert foreign.raw.exists("jobs:item:2", "jobs:item:w") == 2
+        prompt = b"context's name to continue: " if protect == "type" else b"[y/N] "
+        code, _ = rwq.asked("complete", "-", "--force", stdin=stdin, type_in=[(prompt, b"n\n")])
+        assert (code, undo_files(rwq)) == (1, [])
+        result = rwq("complete", "-", "--force", yes, stdin=stdin)
+        assert (result.code, "; undo file " in result.notes) == (3, True)
+        assert rwq("undo", yes, "-o", "ids").text.split() == ["w", "2"]
+
+    def test_elsewhere_many_are_asked_about_on_a_terminal_only(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(1000)))
+        stdin = b"".join(b"%d\n" % number for number in range(1000))
+        asked = b"Type the queue's name to continue: "
+        code, _ = rwq.asked("complete", "-", stdin=stdin, type_in=[(asked, b"other\n")])
+        assert (code, foreign.raw.llen("jobs:queue")) == (1, 1000)
+        assert rwq.asked("complete", "-", stdin=stdin[:-4], type_in=[])[0] == 0
+        assert rwq("complete", "-", stdin=stdin).code == 3
+        assert [len(file.read_text().splitlines()) > 1 for file in undo_files(rwq)] == [True] * 2
 
 
 class TestSession:
@@ -196,7 +273,8 @@ class TestResult:
 
     def test_each_item_gets_the_result(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", b"b")
-        result = rwq("complete", "a", "b", "gone", "--result", "-", stdin=b"\x00\n")
+        words = ("complete", "a", "b", "gone", "--result", "-", "--owner", "them")
+        result = rwq(*words, stdin=b"\x00\n")
         assert result.as_tuple() == (
             3,
             "",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import UNDO, Rwq, undo_files
+from tests.driver import UNDO, Rwq, complete, undo_files
 
 HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'
 
@@ -140,7 +140,7 @@ class TestReplace:
             f"restored 2; import of jobs, from {UNDO}/{file.name}\n",
         )
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"fresh", b"z", b"same", b"a"]
-        assert rwq("complete", "fresh").code == 0
+        complete(rwq, "fresh")
         assert contents(foreign.raw) == before
         assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
 

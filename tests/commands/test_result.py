@@ -19,7 +19,7 @@ def test_a_result_is_printed_unchanged(rwq: Rwq, foreign: Foreign) -> None:
     file = rwq.home / "answer"
     file.write_bytes(b"\x00\xff\n")
     started_ms = int(time.time() * 1000)
-    done = rwq("complete", "a", "--result", str(file), "--result-ttl", "10m")
+    done = rwq("complete", "a", "--owner", "worker-7", "--result", str(file), "--result-ttl", "10m")
     assert done.as_tuple() == (0, "", "completed 1\n")
     shown = rwq("result", "a", "-o", "json")
     assert (shown.code, shown.notes) == (0, "")

@@ -79,7 +79,7 @@ class TestList:
         rwq("add", "--id", "a", "other")
         assert rwq(*BACK).code == 3
         assert states(rwq) == [("rm", 2, "incomplete")]
-        rwq("complete", "a")
+        foreign.raw.delete("jobs:item:a")
         assert rwq(*BACK, "1").code == 0
         assert states(rwq) == [("rm", 2, "restored")]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import Rwq, configure, undo_files
+from tests.driver import Rwq, complete, configure, undo_files
 
 FIRST = "~/.local/state/rwq/undo/1.jsonl"
 BACK = ("undo", "--yes")
@@ -48,7 +48,7 @@ def test_a_purge_is_undone(rwq: Rwq, foreign: Foreign) -> None:
     assert file.name == "1.jsonl.undone"
     assert rwq(*BACK).code == 1
     # What was put back never is a second time, also not by its number.
-    rwq("complete", "a", "o")
+    complete(rwq, "a", "o")
     again = rwq("undo", "1")
     assert (again.code, again.notes) == (
         0,
@@ -174,7 +174,7 @@ class TestConflicts:
         )
         assert foreign.raw.get("jobs:item:a") == b"anew"
         # What came back is completed meanwhile.
-        assert rwq("complete", "a", "b").code == 0
+        complete(rwq, "a", "b")
         # Its rest hides nothing that is older.
         assert ids(rwq) == "older"
         assert rwq(*BACK).as_tuple() == (1, "", NOTHING)
@@ -257,7 +257,7 @@ class TestEdits:
         for item_id in ("a", "b", "c", "d"):
             rwq("edit", item_id, "-f", "-", stdin=b"new")
         foreign.raw.set("jobs:item:a", "newer")
-        rwq("complete", "b")
+        foreign.raw.delete("jobs:item:b")
         foreign.raw.delete("jobs:item:d")
         foreign.raw.lpush("jobs:item:d", "x")
         results = [rwq(*BACK, str(number)) for number in (1, 2, 3, 4)]

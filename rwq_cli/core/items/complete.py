@@ -15,6 +15,8 @@ from rwq_cli.core.state.rules import is_guard
 
 # A result takes the server as long as copying so much data.
 _RESULT_BYTES = 4096
+# As an owner: no session, so that items that nobody leases are completed, too.
+NOBODY = b""
 
 
 class ResultOptions(NamedTuple):
@@ -31,8 +33,8 @@ def completing_args(
     owners: Iterable[bytes] = (),
     done: Status = Status.COMPLETED,
 ) -> dict[str, Any]:
-    """The arguments of the script: the results to keep, and the holders of which one must have the
-    lease, none for any item."""
+    """The arguments of the script: the results to keep, and the holders (or `NOBODY`) of which one
+    must have the lease, none for any item."""
     return {
         "done": done.value,
         "owners": b"".join(b"%d:%b" % (len(owner), owner) for owner in owners),
@@ -56,7 +58,8 @@ def complete(
     journal: Journal | None = None,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Complete items; see `WorkQueue.complete_many`. `owner` may name several holders."""
+    """Complete items; see `WorkQueue.complete_many`. `owner` may name several holders,
+    and `NOBODY`."""
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else owner
     how: dict[str, Any] = {"dry_run": dry_run, "as_saved": as_waiting}
     if result_options is not None:

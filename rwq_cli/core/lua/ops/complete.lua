@@ -7,8 +7,8 @@
 -- commands results: complete --result
 -- budget: 750 items  three keys and an entry are deleted for each
 -- arg done  the status to report: 'completed'; or 'removed', for which no owner is asked and no result is touched
--- arg owners  holders of which one must have the lease of an item, each as its length, a colon and its bytes; ''
---   for any item
+-- arg owners  holders of which one must have the lease of an item, each as its length, a colon and its bytes; an empty
+--   one stands for no session: the item may be unleased. '' for any item
 -- arg keep_ms  how long to keep the results, ms; '' to keep none
 -- arg status  the status of the results: 'completed' | 'rejected'
 -- arg has_result:flag  the results have data
@@ -18,7 +18,7 @@
 local ids, is_owner, left = ids_in(words), {}, owners
 while left ~= '' do
   local length, bytes = string.match(left, '^(%d+):(.*)$')
-  is_owner[string.sub(bytes, 1, length)], left = true, string.sub(bytes, length + 1)
+  is_owner[length ~= '0' and string.sub(bytes, 1, length)], left = true, string.sub(bytes, length + 1)
 end
 -- Rarely, an earlier item with this ID has left a result, or something else has the key of one that is to be kept. A
 -- user who may not read results can still complete items without keeping any, as if there were none.
@@ -37,7 +37,7 @@ local asks_more = owners ~= '' or where == 'leased' or has_tokens or has_results
 
 return act(ids, function(id, found, now_ms)
   return refusal_of(id, found, now_ms)
-    or asks_more and (owners ~= '' and not is_owner[effective_lease(found)] and 'not-owner'
+    or asks_more and (owners ~= '' and not is_owner[session_of(found)] and 'not-owner'
       or is_taken_away(found) and 'elsewhere' or unsaved_status(id) or cannot_keep(id) and 'wrong-type') or done
 end, function(groups, facts, now_ms)
   local completed, gone, outdated, holders = groups[done], joined(groups[done], groups.missing), {}, {}
