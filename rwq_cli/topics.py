@@ -72,6 +72,7 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
     },
     "Files": {
         "HOME": "The directories below are in it by default.",
+        "RWQ_UNDO_DIR": "The directory of the undo files, which several users may share.",
         "XDG_STATE_HOME": "The directory of `rwq/undo`, the undo files, and of `rwq/local`, the "
         "data of `local:`. Default: `~/.local/state`.",
         "TMPDIR": "The directory of the files of `rwq edit` and `rwq work --input file`.",

@@ -527,12 +527,14 @@ def set_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]
 def contents(raw: redis.Redis) -> dict[bytes, Any]:
     """Every key of the server with its whole value; a key that expires as `("expires", value)`.
 
-    Without settling leases: for the state of an item they do not exist.
+    Without settling leases and the key by which undo files know a server: for the state of an item
+    they do not exist.
     """
     return {
         key: value if at_ms == -1 else ("expires", value)
         for key, (value, at_ms) in sorted(everything(raw).items())
         if not (isinstance(value, bytes) and value.startswith(SETTLING_GUARD))
+        and not key.endswith(b":undo:server")
     }
 
 

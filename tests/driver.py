@@ -294,7 +294,7 @@ def complete(rwq: Rwq, *ids: str) -> None:
 def undo_files(rwq: Rwq) -> list[Path]:
     """The undo files that there are, oldest first."""
     files = (rwq.home / ".local/state/rwq/undo").glob("[0-9]*.jsonl*")
-    numbered = ((int(file.name.split(".")[0]), file) for file in files if ".redo" not in file.name)
+    numbered = ((int(file.name.split(".")[0]), file) for file in files)
     return [file for _, file in sorted(numbered)]
 
 

@@ -60,8 +60,19 @@ def confirm(
     confirm_action(settings, question, items=items, queue=queue)
 
 
-def confirm_action(settings: Settings, question: str, *, items: int = 0, queue: str = "") -> None:
-    """Ask for the names of the queue and the context where they are required, else for y or n."""
+def confirm_action(
+    settings: Settings,
+    question: str,
+    prompt: str = "Continue? ",
+    *,
+    items: int = 0,
+    queue: str = "",
+) -> None:
+    """Ask for the names of the queue and the context where they are required, else for y or n.
+
+    Args:
+        prompt: What follows the question, before `[y/N]`.
+    """
     to_type = {"queue": queue} if items >= MANY else {}
     context, yes = settings.asking_context, "--yes"
     if context is not None and context.protect == "type":
@@ -74,7 +85,7 @@ def confirm_action(settings: Settings, question: str, *, items: int = 0, queue: 
             raise declined
         question = ""
     if not to_type:
-        answer = _answer(question, "Continue? [y/N] ", yes)
+        answer = _answer(question, f"{prompt}[y/N] ", yes)
         if answer.strip().lower() not in ("y", "yes"):
             raise declined
 

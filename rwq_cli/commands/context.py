@@ -10,6 +10,7 @@ from rwq_cli.cli.manual import UNWRITTEN
 from rwq_cli.cli.options import offer_contexts
 from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, escaped, option
+from rwq_cli.commands.undoing import undo_directory
 from rwq_cli.contexts.file import COLOURS, KEYS, Context, Protection, holds_secret
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.health import ServerStatus
@@ -19,7 +20,7 @@ from rwq_cli.core.server.urls import mask_url
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Cut, Field, Fields, field
 from rwq_cli.output.sections import Line, Section
-from rwq_cli.undo.file import undo_directory, unwritable_because
+from rwq_cli.undo.file import unwritable_because
 from rwq_cli.views.health import refusal_in_words, status_parts
 
 # A record is its JSON object.
@@ -64,6 +65,7 @@ CONTEXT_FIELDS: Fields[Record] = Fields(
     _field("password_command", "the command that prints it"),
     _field("password_file", "the file that contains it"),
     _field("color", "the colour of its name in questions"),
+    _field("undo_dir", "the directory of its undo files"),
     _field("read_only", "whether changes need `--write`", rank=5, format=_yes_or_no("read_only")),
     _field("protect", "`none`, `ask` or `type`", rank=6),
 )
@@ -342,7 +344,7 @@ def check(
     connection = open_connection(settings)
     queue = None if queue_name is None else WorkQueue(connection, queue_name)
     access = server_access(connection, queue)
-    no_undo = unwritable_because(undo_directory(settings.environment.variables))
+    no_undo = unwritable_because(undo_directory(settings))
     if no_undo is None and access.denied and "undo" in access.denied:
         no_undo = f"this user may not run {access.denied['undo']}"
     context, denied = settings.server.context, None

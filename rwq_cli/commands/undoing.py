@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import time
 from typing import Any
 
 from rwq_cli.cli.connect import command_lines
@@ -15,14 +16,14 @@ from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.output.outcomes import Kind, Outcomes
-from rwq_cli.undo.file import UndoFile, undo_directory
+from rwq_cli.undo.file import UndoFile, default_directory
+from rwq_cli.undo.idle import record_idle
+from rwq_cli.undo.servers import mark_server
 
 
 class Undo(UndoFile):
     """The undo file of one run of a command on a queue, and the outcomes of that run."""
 
-    # `restores` is what an undo puts back, if not all that the summary counts, and `origin` what
-    # else the header says.
     def __init__(
         self,
         settings: Settings,
@@ -30,30 +31,59 @@ class Undo(UndoFile):
         verb: str,
         *,
         restores: str = "",
-        path: Path | None = None,
-        **origin: Any,
+        to: bytes | None = None,
+        to_server: str | None = None,
+        to_context: str | None = None,
     ) -> None:
-        context = settings.server.context
-        server = (queue.connection.address, None if context is None else context.name)
-        written = UndoOrigin(verb, *server, settings.user_at_host, **origin)
-        directory = undo_directory(settings.environment.variables)
-        super().__init__(directory, lambda: Header(queue.name, queue.now_ms(), written), path)
+        """Prepare the file of a verb; it is created with the first item.
+
+        Args:
+            restores: What an undo puts back, if not all that the summary counts.
+            to: The queue that items are moved to, with its server and context if that is another.
+        """
+
+        def header() -> Header:
+            context, mark = settings.server.context, mark_server(queue)
+            origin = UndoOrigin(
+                verb,
+                self._address,
+                None if context is None else context.name,
+                settings.user_at_host,
+                to,
+                to_server,
+                to_context,
+                round(1000 * time()),
+                *mark,
+            )
+            return Header(queue.name, queue.now_ms(), origin)
+
+        super().__init__(undo_directory(settings), header)
         self._settings, self._queue, self._restores = settings, queue, restores
+        self._verb, self._address, self._is_dry_run = verb, queue.connection.address, False
 
     @contextmanager
     def outcomes(
-        self, kind: Kind[Outcome], *, suffix: Callable[[], str] = str, **options: Any
+        self,
+        kind: Kind[Outcome],
+        *,
+        dry_run: bool,
+        suffix: Callable[[], str] = str,
+        **options: Any,
     ) -> Iterator[Outcomes[Outcome]]:
         """Yield what shows the outcomes (see `outcomes_of`), and close the file at the end."""
-
-        def end() -> str:
-            return suffix() + self.summary_end()
-
-        with outcomes_of(self._settings, self._queue, kind, suffix=end, **options) as out, self:
+        self._is_dry_run = dry_run
+        both = lambda: suffix() + self.summary_end()  # noqa: E731
+        shown = outcomes_of(
+            self._settings, self._queue, kind, dry_run=dry_run, suffix=both, **options
+        )
+        with shown as out, self:
             yield out
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         super().__exit__(kind, error, traceback)
+        if self.path is None and not self._is_dry_run:
+            place = self.directory, self._address, self._settings.user_at_host
+            record_idle(*place, self._verb, escaped(self._queue.name))
         # There is no summary; after other errors, the outcomes say what was done.
         if isinstance(error, ServerError) and self.path is not None:
             line = f"stopped; some of it may be done{self.summary_end()}"
@@ -65,7 +95,7 @@ class Undo(UndoFile):
 
     def summary_end(self) -> str:
         """Return the end of the summary: the file, and the command that puts back what is in it."""
-        if self.path is None or self.path == self._chosen:
+        if self.path is None:
             return ""
         what = "puts it back" if self.items == 1 and not self.results else "puts them back"
         if self._restores:
@@ -77,20 +107,30 @@ class Undo(UndoFile):
         return f"; undo file {short_path(self._settings, self.path)}; {command} {what}"
 
 
+def undo_directory(settings: Settings) -> Path:
+    """Return where undo files are: RWQ_UNDO_DIR, else the context's, else the user's directory."""
+    if named := settings.environment.variables.get("RWQ_UNDO_DIR"):
+        return Path(named).expanduser().absolute()
+    context = settings.protecting_context
+    if context is not None and context.undo_dir is not None:
+        return settings.contexts_path.parent / Path(context.undo_dir).expanduser()
+    return default_directory(settings.environment.variables)
+
+
 def short_path(settings: Settings, path: Path) -> str:
-    shown, home = os.fsencode(path), os.fsencode(settings.environment.variables.get("HOME") or "/")
-    if home != b"/" and shown.startswith(home + b"/"):
-        shown = b"~" + shown.removeprefix(home)
-    return escaped(shown)
+    name, home = os.fsencode(path), os.fsencode(settings.environment.variables.get("HOME") or "/")
+    if home != b"/" and name.startswith(home + b"/"):
+        name = b"~" + name.removeprefix(home)
+    return escaped(name)
 
 
 def restoring_kind(*counted: str, **names: str) -> Kind[Outcome]:
     """Return how outcomes of restoring are counted; the first word is what the command does."""
     # `names` maps the name of a status to the word that it is counted as.
-    known = {"CONFLICT": "conflicts", "WRONG_TYPE": "rejected", **names}
+    words = {"CONFLICT": "conflicts", "WRONG_TYPE": "rejected", **names}
     return kind_of(Status.IMPORTED, ())._replace(
         counted=counted,
-        names={str(Status[status]): name for status, name in known.items()},
+        names={str(Status[status]): name for status, name in words.items()},
         failed=frozenset(
             ["conflicts", "rejected", "missing", "changed", "not-owner", "results-rejected"]
         ),

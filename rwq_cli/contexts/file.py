@@ -43,6 +43,7 @@ class Context(NamedTuple):
     password_command: str | None = None
     password_file: str | None = None
     color: str | None = None
+    undo_dir: str | None = None
     read_only: bool = False
     protect: Protection = Protection.NONE
 

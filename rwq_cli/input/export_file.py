@@ -41,12 +41,18 @@ class _Lease(Struct):
     ttl_ms: _Whole | None = None
 
 
+class _Trailer(Struct):
+    items: int
+    results: int
+    state: str
+
+
 class _Header(Struct):
     rwq_export: _Whole = 0
     queue: str | None = None
     queue_b64: bytes | None = None
     exported_ms: _Whole | None = None
-    undo: dict[str, str | None] | None = None
+    undo: dict[str, str | int | None] | None = None
 
 
 class _Record(Struct):
@@ -81,8 +87,7 @@ class _Record(Struct):
     written: str | UnsetType = UNSET
     begun: bool | UnsetType = UNSET
     restored: bool | UnsetType = UNSET
-    tried: int | UnsetType = UNSET
-    redone: int | UnsetType = UNSET
+    closed: _Trailer | UnsetType = UNSET
     lines_b64: bytes = b""
 
 
@@ -105,7 +110,7 @@ def parse_header(line: bytes, name: str) -> Header:
     line, encoded = unmarked(line, name), b""
     try:
         header = _decode_header(line)
-        encoded = b64decode((header.undo or {}).get("to_b64") or "")
+        encoded = b64decode(str((header.undo or {}).get("to_b64") or ""))
     except (ValueError, RecursionError) as error:
         header, field = _Header(), str(error).partition(" - at `$.")[2]
         if field and field != "rwq_export`":
@@ -126,7 +131,7 @@ def parse_header(line: bytes, name: str) -> Header:
         raise InvalidArgument(f"the header of {name} cannot be used: it does not name a queue")
     if undo is not None:
         same: dict[str, Any] = {field: undo.get(field) for field in UndoOrigin._fields}
-        same["to"] = _bytes(undo.get("to"), encoded or None)
+        same["to"] = _bytes(same["to"], encoded or None)
         origin = UndoOrigin(**{**same, "server": str(undo.get("server"))})
     return Header(queue if queue and version == 1 else b"", header.exported_ms or 0, origin)
 

@@ -18,6 +18,8 @@ class UndoOrigin(NamedTuple):
 
     # `server` is a URL without user and password; contexts are named as they were then. Only `mv`
     # sets `to`, the queue that the items were moved to, and its server if that is another one.
+    # `written_ms` is this machine's clock; `run_id` and `server_key` tell the server from another
+    # behind the same address, see `rwq_cli.undo.servers`.
     verb: str
     server: str
     context: str | None = None
@@ -25,6 +27,9 @@ class UndoOrigin(NamedTuple):
     to: bytes | None = None
     to_server: str | None = None
     to_context: str | None = None
+    written_ms: int | None = None
+    run_id: str | None = None
+    server_key: str | None = None
 
     @property
     def label(self) -> str:
@@ -47,8 +52,16 @@ class ControlWord(StrEnum):
     REPLACED_BY = "written"
     BEGUN = "begun"
     RESTORED = "restored"
-    TRIED = "tried"
-    REDONE = "redone"
+    CLOSED = "closed"
+
+
+class Trailer(NamedTuple):
+    """What the last line of an undo file sums up: how many items and results there are to restore,
+    and how far they are restored, see `UndoState`."""
+
+    items: int
+    results: int
+    state: str
 
 
 def header_line(header: Header) -> bytes:
@@ -111,3 +124,7 @@ EXPORT_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
 
 # Written to an undo file before anything in it is restored.
 BEGUN_LINE = control_line(ControlWord.BEGUN)
+
+
+def trailer_line(trailer: Trailer) -> bytes:
+    return control_line(ControlWord.CLOSED, trailer._asdict())

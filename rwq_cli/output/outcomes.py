@@ -50,7 +50,6 @@ WORDS = {
     "restored": Word("restore", "it was restored"),
     "restored-before": Word("", "it was restored by an earlier run that was interrupted"),
     "in-doubt": Word("", "it was restored although it may have been completed meanwhile"),
-    "redone": Word("redo", "what an undo had restored was removed, moved or replaced again"),
     "deleted": Word("delete", "the undo file was deleted"),
     "in-use": Word("", "another rwq uses the undo file"),
     "retry": Word("", "its command failed, and it will be tried again"),

@@ -12,53 +12,70 @@ how they are restored. Control lines between the items:
 - `"begun": true`: an undo may have restored any of the lines. It is not part of the file's ID,
   under which the marks on the server are stored.
 - `"restored": true` lists the lines that an incomplete undo has restored.
-- `"tried": ms` is appended when an undo has ended, at this time of the server's clock;
-  `"redone": ms`, when the undo was undone by `rwq undo --redo`.
+- `"closed": {…}` is the trailer, the last line when the file is written, and again when an undo of
+  it has ended: see `Trailer`. A list of files reads no more than it and the header.
 
 Files are numbered, so that no clock decides which is the latest: `7.jsonl`. One that was restored
-completely is `7.jsonl.undone`. What an undo replaces is in `7.jsonl.redo`: the undo file of that
-undo. The process that writes or restores a file holds a lock on it.
+completely is `7.jsonl.undone`. The process that writes or restores a file holds a lock on it.
+Several users may share the directory: a file is for the group, too, if its directory is.
 """
 
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from enum import StrEnum
 from itertools import repeat
 from pathlib import Path
-from stat import S_ISREG
 from typing import BinaryIO, Self, cast
 
-from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import Journal
 from rwq_cli.core.state.probe import ItemSnapshot
 from rwq_cli.environment import is_full, os_reason, try_flock, user_directory
-from rwq_cli.output.export_file import ControlWord, Header, control_line, entry_line, header_line
+from rwq_cli.exit_codes import Fault
+from rwq_cli.output.export_file import (
+    ControlWord,
+    Header,
+    Trailer,
+    control_line,
+    entry_line,
+    header_line,
+    trailer_line,
+)
 from rwq_cli.output.field import bytes_fields
 
 SUFFIX = ".jsonl"
 UNDONE = ".undone"
-REDO = ".redo"
 
 
-class UndoFileError(RwqError, code="undo-file"): ...
+class UndoFileError(Fault, code="undo-file"): ...
 
 
-def undo_directory(variables: Mapping[str, str]) -> Path:
+class UndoState(StrEnum):
+    UNUSED = "unused"
+    # An undo is running or was interrupted; or it has ended without restoring everything.
+    BEGUN = "begun"
+    INCOMPLETE = "incomplete"
+    RESTORED = "restored"
+    UNREADABLE = "unreadable"
+
+
+def default_directory(variables: Mapping[str, str]) -> Path:
     return user_directory(variables, "XDG_STATE_HOME", ".local/state") / "rwq" / "undo"
 
 
 def unwritable_because(directory: Path) -> str | None:
-    existing = next(each for each in (directory, *directory.parents) if each.exists())
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
     is_writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
     return None if is_writable else f"{existing} cannot be written"
 
 
 def open_undo_file(path: Path, mode: str = "rb") -> BinaryIO:
     """Open a file; raises OSError for a pipe or a device, which may have no end."""
-    if not S_ISREG(path.stat().st_mode):
+    if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return cast(BinaryIO, path.open(mode))
 
@@ -89,31 +106,35 @@ def lock(file: BinaryIO) -> bool:
 
 
 def numbered(directory: Path) -> dict[int, Path]:
-    found = {}
+    """Return the undo files of a directory by their numbers, latest first."""
+    files = {}
     for path in directory.iterdir() if directory.is_dir() else ():
         number, suffix, rest = path.name.partition(SUFFIX)
         if suffix and rest in ("", UNDONE) and number.isascii() and number.isdecimal():
-            found[int(number)] = path
-    return dict(sorted(found.items(), reverse=True))
+            files[int(number)] = path
+    return dict(sorted(files.items(), reverse=True))
 
 
 class UndoFile(Journal):
-    """Writes an undo file, as the journal of a removal; it is created with the first item."""
+    """Writes an undo file, as the journal of a removal; it is created with the first item.
 
-    # Lines are written so that they survive a crash of this machine. If that fails, an
-    # UndoFileError is raised, and what was written before is intact. At the end of the block the
-    # file is closed; an empty one is deleted.
-    def __init__(
-        self, directory: Path, header: Callable[[], Header], path: Path | None = None
-    ) -> None:
-        # A path that was chosen has no number, and an existing file is replaced.
-        self._directory, self._header, self._chosen = directory, header, path
+    Lines are written so that they survive a crash of this machine. If that fails, an
+    `UndoFileError` is raised, and what was written before is intact. At the end of the block the
+    file is closed; an empty one is deleted.
+
+    Attributes:
+        path: The file, once it exists.
+        items: How many items in it were removed, or may have been.
+        results: The same of results.
+    """
+
+    def __init__(self, directory: Path, header: Callable[[], Header]) -> None:
+        self.directory, self._header = directory, header
         self._file: BinaryIO | None = None
         self._end = 0
         # Written together with the next lines: a separate write would double the cost.
         self._pending = b""
         self.path: Path | None = None
-        # How many items and results in it were removed, or may have been.
         self.items = self.results = 0
 
     def write(
@@ -132,8 +153,8 @@ class UndoFile(Journal):
             reason = os_reason(error)
             way_out = "make room there, or set" if is_full(error) else "name a directory in"
             raise UndoFileError(
-                f"cannot write the undo file {self.path or self._directory}: {reason}",
-                f"nothing is removed or changed before it is written: {way_out} XDG_STATE_HOME",
+                f"cannot write the undo file {self.path or self.directory}: {reason}",
+                f"nothing is removed or changed before it is written: {way_out} RWQ_UNDO_DIR",
             ) from error
         results = sum(isinstance(entry, Result) for entry in entries)
         self.results += results
@@ -143,7 +164,7 @@ class UndoFile(Journal):
         """Record that all written items are removed, except these."""
         self.items -= len(kept)
         ids = (bytes_fields("id", item_id) for item_id in kept)
-        lines = [control_line(ControlWord.NOT_REMOVED, **each) for each in ids]
+        lines = [control_line(ControlWord.NOT_REMOVED, **fields) for fields in ids]
         lines.append(control_line(ControlWord.REMOVED, self.items))
         self._pending = b"".join(lines)
         if kept:
@@ -154,14 +175,14 @@ class UndoFile(Journal):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+    def __exit__(self, _kind: object, _error: BaseException | None, _traceback: object) -> None:
         if self._file is None or self.path is None:
             return
         if self.items or self.results:
-            # Without these lines an undo counts the items as in doubt.
+            # Without these lines an undo counts the items as in doubt, and a list reads it all.
             with suppress(OSError):
-                self._append()
-        elif self._chosen is None:
+                self._append(trailer_line(Trailer(self.items, self.results, UndoState.UNUSED)))
+        else:
             with suppress(OSError):
                 self.path.unlink()
             self.path = None
@@ -174,25 +195,39 @@ class UndoFile(Journal):
             self._pending = b""
 
     def _open(self, header: bytes) -> BinaryIO:
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        _make_directory(self.directory)
+        mode = 0o660 if self.directory.stat().st_mode & stat.S_IWGRP else 0o600
         while self.path is None:
-            number = max(numbered(self._directory), default=0) + 1
-            path = self._chosen or self._directory / f"{number}{SUFFIX}"
+            number = max(numbered(self.directory), default=0) + 1
+            path = self.directory / f"{number}{SUFFIX}"
             # Of two processes, only one gets the number.
             with suppress(FileExistsError):
-                how = os.O_EXCL if self._chosen is None else os.O_TRUNC
-                descriptor = os.open(path, flags | how, 0o600)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                descriptor = os.open(path, flags, 0o600)
                 self.path = path
         file: BinaryIO = os.fdopen(descriptor, "wb", buffering=0)
+        # Whatever the umask is.
+        os.fchmod(descriptor, mode)
         # A reader that has the lock has locked an empty file, and closes it.
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         self._pending = header
         # The name, too, has to survive a crash.
-        folder = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync_directory(self.directory)
         return file
+
+
+def _make_directory(directory: Path) -> None:
+    """Create a directory so that its name survives a crash, for its user alone."""
+    if not directory.exists():
+        _make_directory(directory.parent)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        _sync_directory(directory.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -11,20 +11,23 @@ from pathlib import Path
 
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, RwqError, ServerError
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.bulk import Journal
-from rwq_cli.core.items.complete import remove
 from rwq_cli.core.items.lines import Line
-from rwq_cli.core.items.move import move, move_back
+from rwq_cli.core.items.move import move_back
 from rwq_cli.core.items.restore import OnConflict, forget_marks, read_marks, restore
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.state.expected import Expected, token_of
 from rwq_cli.core.state.probe import End, ItemSnapshot
 from rwq_cli.environment import os_errors_as, os_reason
 from rwq_cli.input.export_file import ControlLine, parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
-from rwq_cli.output.export_file import BEGUN_LINE, ControlWord, control_line
-from rwq_cli.undo.file import UNDONE, append, lock, open_undo_file
+from rwq_cli.output.export_file import (
+    BEGUN_LINE,
+    ControlWord,
+    Trailer,
+    control_line,
+    trailer_line,
+)
+from rwq_cli.undo.file import UNDONE, UndoState, append, lock, open_undo_file
 
 
 class UndoFileBusy(RwqError, code="undo-file-busy"): ...
@@ -115,7 +118,7 @@ class UndoReader:
         elif entry.word is ControlWord.RESTORED:
             self.was_begun = False
             self._restored.append(entry.lines)
-        elif entry.item_id is not None:
+        elif entry.word is ControlWord.NOT_REMOVED and entry.item_id is not None:
             self._kept[entry.item_id] = number
             in_doubt.discard(entry.item_id)
 
@@ -156,6 +159,10 @@ class UndoReader:
         numbers = chain(self._front, self._back)
         return sum(self._is_restored(number) is restored for number in numbers)
 
+    @property
+    def item_count(self) -> int:
+        return self.count() + self.count(restored=True)
+
     def is_done(self) -> bool:
         """Return True if every line could be read, and none is left to restore."""
         return not self.rejected and not any(True for _, part in self.parts() for _ in part)
@@ -170,20 +177,17 @@ class UndoReader:
             self._end, self._begun_at = self._begun_at, None
             self._append(b"")
 
-    def finish(self, restored: bytes, now_ms: int, *, complete: bool) -> None:
+    def finish(self, restored: bytes, *, complete: bool) -> None:
         """Record the end of an undo and a bitmap of the lines that it has restored."""
         # `rwq undo` without a name skips this file from now on.
         if complete and self._is_undone:
             return
-        encoded = b64encode(restored).decode()
-        lines = control_line(ControlWord.RESTORED, lines_b64=encoded)
-        self._append(lines + control_line(ControlWord.TRIED, now_ms))
+        state = UndoState.RESTORED if complete else UndoState.INCOMPLETE
+        lines = control_line(ControlWord.RESTORED, lines_b64=b64encode(restored).decode())
+        self._append(lines + trailer_line(Trailer(self.item_count, len(self._results), state)))
         if complete:
             with suppress(OSError):
                 self.path.rename(f"{self.path}{UNDONE}")
-
-    def record_redone(self, now_ms: int) -> None:
-        self._append(control_line(ControlWord.REDONE, now_ms))
 
     def _append(self, lines: bytes) -> None:
         if self.unrecorded is None:
@@ -209,17 +213,18 @@ class UndoRun:
         reader: UndoReader,
         queue: WorkQueue,
         moved_to: WorkQueue,
-        journal: Journal,
         *,
         dry_run: bool,
     ) -> None:
         self._reader, self._queue, self._moved_to = reader, queue, moved_to
-        self._journal, self._dry_run = journal, dry_run
+        self._dry_run = dry_run
         self.results: Counter[Status] = Counter()
         self.restored_before = reader.count(restored=True)
         # How many items were restored that may not have been removed, or may have been restored
         # before; and True if an undo has begun whose marks are gone from the server.
         self.in_doubt, self.lost_marks = 0, False
+        # How many were delayed or buried before they were moved, and wait now.
+        self.now_waiting = 0
         self.is_complete = not reader.rejected
 
     def batches(self) -> Iterator[OutcomeBatch]:
@@ -256,7 +261,6 @@ class UndoRun:
                 in_place=is_edit,
                 file_id=reader.file_id,
                 results=self.results,
-                journal=self._journal if is_edit else None,
                 dry_run=self._dry_run,
             )
             yield from self._counted(restored.batches)
@@ -265,11 +269,18 @@ class UndoRun:
 
     def _move_back(self) -> Iterator[OutcomeBatch]:
         reader = self._reader
-        numbers = {line.entry.item_id: line.number for line in reader.items()}
+        numbers: dict[bytes, int] = {}
+        scheduled: set[bytes] = set()
+        for number, entry, _ in reader.items():
+            assert isinstance(entry, ItemSnapshot)
+            numbers[entry.item_id] = number
+            if entry.state.is_scheduled:
+                scheduled.add(entry.item_id)
         restored = bytearray(max(numbers.values(), default=0) // 8 + 1)
         both, file_id = (self._queue, reader.items(), self._moved_to), reader.file_id
         moved = move_back(*both, file_id=file_id, dry_run=self._dry_run)
         for batch in self._counted(moved.batches):
+            self.now_waiting += len(scheduled.intersection(batch.ids_with(Status.MOVED)))
             for item_id in batch.ids_with(*_RESTORED):
                 at, bit = divmod(numbers[item_id], 8)
                 restored[at] |= 0x80 >> bit
@@ -278,8 +289,7 @@ class UndoRun:
 
     def _finish(self, restored: Callable[[], bytes]) -> None:
         if not self._dry_run:
-            now_ms = self._queue.now_ms()
-            self._reader.finish(restored(), now_ms, complete=self.is_complete)
+            self._reader.finish(restored(), complete=self.is_complete)
             forget_marks(self._queue, self._reader.file_id)
 
     def _counted(self, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
@@ -290,19 +300,3 @@ class UndoRun:
             doubtful = imported if self.lost_marks else imported & self._reader.in_doubt
             self.in_doubt += len(doubtful)
             yield batch
-
-
-def remove_again(
-    reader: UndoReader, queue: WorkQueue, moved_to: WorkQueue, journal: Journal, *, dry_run: bool
-) -> Iterator[OutcomeBatch]:
-    items = map(_item, reader.items(restored=True))
-    tokens = {item.item_id: token_of(item.data) for item in items}
-    expected = Expected(tokens=tokens)
-    if reader.origin.to is None:
-        return remove(queue, tokens, journal, expected=expected, dry_run=dry_run).batches
-    return move(queue, tokens, moved_to, journal, expected=expected, dry_run=dry_run).batches
-
-
-def _item(line: Line) -> ItemSnapshot:
-    assert isinstance(line.entry, ItemSnapshot)
-    return line.entry

@@ -35,7 +35,7 @@ STATES = {
         "A worker has leased it.",
         "data; in processing; a lease with a TTL",
         "it is completed, or abandoned when the lease expires",
-        ("release --force", "touch", "complete"),
+        ("release --force", "touch", "complete --force"),
     ),
     State.HELD: StateMeaning(
         "Its lease has no expiry. No worker sets such a lease.",
@@ -62,7 +62,7 @@ STATES = {
         "Leased, but in no list: its processing entry was lost.",
         "data; in no list or sorted set; a lease with a TTL",
         "it is orphaned when the lease expires",
-        ("release --force", "complete"),
+        ("release --force", "complete --force"),
         "Release it, or let its lease expire; then a deep clean returns it.",
         "rwq release --force ID",
         "a worker may still be working on it; the lease expires",

@@ -92,7 +92,7 @@ def test_each_error_has_its_exit_code() -> None:
     assert seen == {
         ExitStatus.OK: set(),
         ExitStatus.NO: {
-            *("error", "declined", "nothing-to-undo", "undo-file", "undo-file-busy"),
+            *("error", "declined", "nothing-to-undo", "undo-file-busy"),
             *("editor", "no-context", "lease-lost"),
         },
         ExitStatus.USAGE: {
@@ -107,7 +107,7 @@ def test_each_error_has_its_exit_code() -> None:
             *("local-server", "busy", "unavailable", "wrong-node", "script-error"),
             "password-command",
         },
-        ExitStatus.FAULT: {"bug"},
+        ExitStatus.FAULT: {"bug", "undo-file"},
         ExitStatus.INTERRUPTED: set(),
         ExitStatus.TERMINATED: set(),
     }

@@ -71,7 +71,6 @@ PREPARED = {
     "rwq wait -q jobs --id 4f2a9c --timeout 10m": "rwq complete -q jobs 4f2a9c",
     **dict.fromkeys(("rwq undo --dry-run", "rwq undo --yes"), _REMOVED),
     "rwq undo --yes 12": f"{_REMOVED}; cd .local/state/rwq/undo; mv 1.jsonl 12.jsonl",
-    "rwq undo --redo --dry-run": f"{_REMOVED}; rwq undo --yes",
     "rwq complete -q jobs 4f2a9c --mine": f"{_RELEASED}; rwq lease -q jobs --id 4f2a9c",
     "rwq lease -q jobs --id 4f2a9c": _RELEASED,
     "rwq kick -q jobs 4f2a9c": "rwq bury -q jobs 4f2a9c",

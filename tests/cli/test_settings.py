@@ -197,7 +197,7 @@ def test_without_a_home_what_needs_an_undo_file_changes_nothing(
     # Root may make this directory.
     monkeypatch.setattr("os.mkdir", refused)
     result = rwq("rm", "a", "--yes")
-    assert (result.code, result.text) == (1, "")
+    assert (result.code, result.text) == (70, "")
     assert "cannot write the undo file /nonexistent/" in result.notes
     assert "name a directory in XDG_STATE_HOME" in result.notes
     assert contents(foreign.raw) == before

@@ -133,7 +133,9 @@ class TestReplace:
             "rwq undo puts back what was replaced\n"
         )
         assert rwq(*replace, "-o", "json", stdin=self.GIVEN).json["undo_file"] is None
-        undone = rwq("undo", "--yes")
+        # The last import left nothing to undo.
+        assert rwq("undo", "--yes").code == 1
+        undone = rwq("undo", "--yes", "1")
         assert undone.as_tuple() == (
             0,
             "",

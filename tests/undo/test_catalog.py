@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ def aged(file: Path, days: int) -> None:
     """Let a file be this much older."""
     first, *rest = file.read_bytes().splitlines(keepends=True)
     header = json.loads(first)
-    header["exported_ms"] -= days * DAY_MS
+    header["undo"]["written_ms"] -= days * DAY_MS
+    # The server's clock does not count.
+    header["exported_ms"] += 400 * DAY_MS
     file.write_bytes(b"".join([json.dumps(header).encode() + b"\n", *rest]))
 
 
@@ -48,7 +51,7 @@ class TestList:
             (5 - at, str(file)) for at, file in enumerate(files)
         ]
         header = json.loads(files[0].read_text().splitlines()[0])
-        assert records[0]["time_ms"] == header["exported_ms"]
+        assert records[0]["time_ms"] == header["undo"]["written_ms"]
         assert [
             (each["verb"], each["to"], each["items"], each["results"], each["state"])
             for each in records
@@ -83,23 +86,55 @@ class TestList:
         assert rwq(*BACK, "1").code == 0
         assert states(rwq) == [("rm", 2, "restored")]
 
-    def test_one_that_is_being_written_is_listed_and_no_other_file(
+    def test_what_cannot_be_read_is_listed_with_the_reason(
         self, rwq: Rwq, foreign: Foreign
     ) -> None:
-        foreign.waiting(b"a")
+        foreign.waiting(b"a", b"b")
         rwq("rm", "a", "--yes")
         (file,) = undo_files(rwq)
-        (file.parent / "7.jsonl").write_bytes(rwq("export").out)
-        (file.parent / "other.jsonl").write_text("{}\n")
-        (file.parent / "8.jsonl").mkdir()
+        whole = file.read_bytes()
+        files = {
+            "2.jsonl": b"",
+            "3.jsonl": whole.splitlines()[0][:40],
+            "4.jsonl": re.sub(rb'"rwq_export": ?1', b'"rwq_export":9', whole),
+            "5.jsonl": rwq("export").out,
+            "6.jsonl": b"\x00" * 100_000,
+            "other.jsonl": b"{}\n",
+        }
+        for name, text in files.items():
+            (file.parent / name).write_bytes(text)
+        (file.parent / "7.jsonl").mkdir()
         with file.open("ab") as locked:
+            # Another writer is at work: it has no trailer yet.
             fcntl.flock(locked, fcntl.LOCK_EX)
+            locked.truncate(len(whole) - len(whole.splitlines()[-1]) - 1)
             locked.write(b'{"id": "x", "da')
             locked.flush()
-            result = rwq("undo", "--list", "--fields", "number,items")
-            assert (result.code, result.text) == (0, "1\t1\n")
-        unread = "rwq: cannot read ~/.local/state/rwq/undo/8.jsonl: not a regular file\n"
-        assert result.notes == unread
+            result = rwq("undo", "--list", "--fields", "number,items,state,reason")
+        assert (result.code, result.notes) == (0, "")
+        assert result.text.splitlines() == [
+            "7\t0\tunreadable\tnot a regular file",
+            "6\t0\tunreadable\tits header is cut off",
+            "5\t0\tunreadable\tit is an export, not an undo file",
+            "4\t0\tunreadable\tit is an export of version 9, and this rwq reads up to 2",
+            "3\t0\tunreadable\tits header is cut off",
+            "2\t0\tunreadable\tit is empty",
+            "1\t1\tunused\t",
+        ]
+        # Those of a queue are known to be of it; and an undo says what it passes over.
+        assert rwq("undo", "--list", "-q", "jobs", "--fields", "number").text == "1\n"
+        undone = rwq(*BACK)
+        assert undone.notes.count("; skipped\n") == 6
+        assert foreign.raw.exists("jobs:item:a")
+
+    def test_of_a_closed_file_only_the_ends_are_read(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(*(b"%d" % number for number in range(3000)))
+        rwq("rm", "--all", "--yes")
+        (file,) = undo_files(rwq)
+        whole = file.read_bytes()
+        first, last = whole.index(b"\n") + 1, whole.rindex(b"{")
+        file.write_bytes(whole[:first] + b"\x00" * (last - first - 40) + whole[last - 40 :])
+        assert states(rwq) == [("rm", 3000, "unused")]
 
 
 class TestPrune:
@@ -121,19 +156,17 @@ class TestPrune:
 
     def test_old_files_are_deleted(self, rwq: Rwq, files: list[Path]) -> None:
         size = files[0].stat().st_size
-        redo = files[0].with_name("1.jsonl.redo")
-        redo.write_bytes(b"what an undo has replaced\n")
         other = files[0].with_name("other.jsonl")
         other.touch()
         dry = self.prune(rwq, "30d", "--dry-run")
         assert dry.as_tuple() == (0, "", f"dry run: would delete 1; {size} B\n")
-        assert (undo_files(rwq), redo.exists()) == (files, True)
+        assert undo_files(rwq) == files
         assert self.prune(rwq, "30d", "--yes", "-o", "ids").as_tuple() == (
             0,
             f"{files[0]}\n",
             f"deleted 1; {size} B\n",
         )
-        assert (undo_files(rwq), redo.exists()) == (files[1:], False)
+        assert undo_files(rwq) == files[1:]
         assert self.prune(rwq, "30d").as_tuple() == (0, "", "nothing deleted\n")
         assert self.prune(rwq, "0", "--yes", "-o", "json").json == {
             "dry_run": False,

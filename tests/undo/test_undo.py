@@ -1,9 +1,13 @@
 """`rwq undo`: what was removed comes back as it was, and once."""
 
+import errno
 import fcntl
+import itertools
 import json
 import os
 import re
+import socket
+import stat
 from pathlib import Path
 
 import pytest
@@ -93,7 +97,7 @@ class TestWhich:
             )
             result = rwq(*BACK, "-o", "ids")
             assert result.text == "a\nb\n"
-            assert result.notes.startswith("rwq: another rwq is writing or restoring ~/")
+            assert "2.jsonl: another rwq is writing or restoring it; skipped\n" in result.notes
         assert ids(rwq) == "c"
 
     def test_those_of_other_servers_are_passed_over(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -123,14 +127,12 @@ class TestQuestion:
         asked = [(b"[y/N] ", b"n\n")]
         code, seen = rwq.asked("undo", type_in=asked, columns=200)
         host = os.uname().nodename
-        words = f"Undo mv of 3 items from jobs to hooli, TIME, by ann@{host}? On "
+        words = f"Undo mv of 3 items from jobs to hooli, TIME, by ann@{host}? (on unix://"
         said = re.sub(r"just now|\d[^ ,]*s ago", "TIME", seen.decode())
         assert (code, words in said, "declined" in said) == (1, True, True)
         assert foreign.raw.llen("hooli:queue") == 3
         code, _ = rwq.asked("undo", type_in=[(b"[y/N] ", b"y\n")])
         assert (code, foreign.raw.llen("hooli:queue")) == (0, 0)
-        code, seen = rwq.asked("undo", "--redo", type_in=asked, columns=200)
-        assert (code, b"Redo mv of 3 items from jobs to hooli, " in seen) == (1, True)
 
     def test_either_server_of_a_move_may_be_protected(
         self, rwq: Rwq, foreign: Foreign, start_server: StartServer
@@ -141,7 +143,7 @@ class TestQuestion:
         rwq(*words, "--yes")
         prod = f'[contexts.prod]\nurl = "{there.url}"\nprotect = "type"\n'
         configure(rwq.home, f'{prod}[contexts.dev]\nurl = "{url}"\nprotect = "ask"\n')
-        for line in (("undo",), words, ("undo", "--redo")):
+        for line in (("undo",), words):
             assert "use --yes=prod to confirm" in rwq(*line, "--yes").notes
             assert rwq(*line, "--yes=dev").code == 2
             asks = b"Type the other context's name to continue: "
@@ -238,7 +240,8 @@ class TestInterrupted:
         *before, last = (json.loads(line)["taken"] for line in lines if "taken" in line)
         assert last == 300
         known = before[-1] if before else 0
-        file.write_text("".join(lines[:-1]))
+        # Neither the last word nor the trailer was written.
+        file.write_text("".join(lines[:-2]))
         foreign.waiting(b"299")
         dry = rwq("undo", "--dry-run", "-o", "json").json
         assert (dry["restored"], dry["in_doubt"]) == (299, 299 - known)
@@ -275,28 +278,112 @@ class TestEdits:
         assert foreign.raw.get("jobs:item:a") == b"data of a"
 
 
-class TestRedo:
-    @pytest.mark.parametrize("verb", ["rm a c", "purge", "mv c --to other", "edit a -f {f}"])
-    def test_what_was_undone_is_done_again_and_can_be_undone_again(
-        self, rwq: Rwq, foreign: Foreign, verb: str
+class TestServer:
+    """It is known by more than its address."""
+
+    @pytest.fixture
+    def port(self) -> int:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            return int(free.getsockname()[1])
+
+    @pytest.mark.parametrize("kind", ["restarted", "another", "emptied"])
+    def test_one_that_was_restarted_is_known_and_another_is_asked_about(
+        self, rwq: Rwq, start_server: StartServer, port: int, kind: str
     ) -> None:
-        (rwq.home / "f").write_bytes(b"new")
-        foreign.waiting(b"a", b"b", b"c")
-        before = contents(foreign.raw)
-        rwq(*verb.format(f=rwq.home / "f").split(), "--yes")
-        after = contents(foreign.raw)
-        assert rwq("undo", "--redo", "--yes").code == 1, "nothing is undone yet"
-        for _ in range(2):
-            assert rwq(*BACK).code == 0
-            assert contents(foreign.raw) == before
-            dry = rwq("undo", "--redo", "--dry-run", "-o", "json").json
-            assert contents(foreign.raw) == before
-            result = rwq("undo", "--redo", "--yes", "-o", "json").json
-            assert (dry["redone"], dry) == (result["redone"], {**result, "dry_run": True})
-            assert contents(foreign.raw) == after
-            assert rwq("undo", "--redo", "--yes").code == 1, "it is not undone any more"
-        states = [
-            (each["verb"], each["state"]) for each in rwq("undo", "--list", "-o", "json").json
+        server = start_server("--port", str(port), "--appendonly", "yes")
+        there = ("-u", f"redis://127.0.0.1:{port}/0")
+        rwq("add", "--id", "a", "data", *there)
+        rwq("rm", "a", "--yes", *there)
+        (file,) = undo_files(rwq)
+        before = file.read_bytes()
+        if kind == "restarted":
+            server.kill()
+            server.start()
+            assert rwq(*BACK, "--dry-run", *there).code == 0
+            assert rwq(*BACK, *there).code == 0
+            return
+        server.kill()
+        server = start_server("--port", str(port))
+        rwq("add", "--id", "b", "of another", *there)
+        said = "this is another server than then at this address, or it has lost its data"
+        for words in (BACK, ("undo", "1", "--yes"), ("undo", "--dry-run")):
+            result = rwq(*words, *there)
+            assert (result.code, said in result.notes, "--anywhere" in result.notes) == (2, 1, 1)
+        code, seen = rwq.asked(*BACK, *there, columns=300, type_in=[(b"[y/N] ", b"n\n")])
+        question = f"{said.capitalize()}; undo rm of 1 item from jobs, "
+        assert (code, question in seen.decode()) == (1, True)
+        assert (file.read_bytes(), undo_files(rwq)) == (before, [file])
+        assert rwq("ls", "-o", "ids", *there).text == "b\n"
+        assert rwq(*BACK, "--anywhere", *there).code == 0
+
+
+class TestIdle:
+    def test_a_verb_that_left_nothing_is_not_taken_for_an_older_one(
+        self, rwq: Rwq, removed: Path, foreign: Foreign
+    ) -> None:
+        assert rwq("rm", "gone", "--yes").code == 1
+        said = "the last verb, rm of jobs, just now, left nothing to undo"
+        result = rwq(*BACK)
+        assert (result.code, said in result.notes) == (1, True)
+        assert "rwq undo 1 undoes what was before: rm of 2 items from jobs, " in result.notes
+        code, seen = rwq.asked("undo", columns=300, type_in=[(b"[y/N] ", b"n\n")])
+        assert (code, f"{said.capitalize()}; undo rm of 2 items" in seen.decode()) == (1, True)
+        # Another user, and the verb that comes next, are not concerned.
+        assert rwq("undo", "--dry-run", variables={"USER": "bob"}).code == 0
+        foreign.waiting(b"c")
+        rwq("rm", "c", "--yes")
+        assert ids(rwq) == "c"
+        assert ids(rwq, removed.name) == "a b"
+
+
+class TestDirectory:
+    def test_operators_share_it(self, rwq: Rwq, foreign: Foreign) -> None:
+        shared = rwq.home / "shared"
+        shared.mkdir()
+        shared.chmod(0o2770)
+        url = rwq.variables["RWQ_URL"]
+        configure(rwq.home, f'[contexts.a]\nurl = "{url}"\nundo_dir = "{shared}"\n')
+        foreign.waiting(b"a", b"b")
+        ann, bob = {"USER": "ann"}, {"USER": "bob", "RWQ_UNDO_DIR": str(shared)}
+        old = os.umask(0o077)
+        try:
+            rwq("rm", "a", "--yes", variables=ann)
+            rwq("rm", "b", "--yes", variables=bob)
+        finally:
+            os.umask(old)
+        files = sorted(shared.glob("*.jsonl"))
+        assert [(file.name, stat.S_IMODE(file.stat().st_mode)) for file in files] == [
+            ("1.jsonl", 0o660),
+            ("2.jsonl", 0o660),
         ]
-        word = verb.split()[0]
-        assert states == [(word, "unused"), (word, "redone"), (word, "redone")]
+        listed = rwq("undo", "--list", "--fields", "by", variables=ann).text.split()
+        assert [by.partition("@")[0] for by in listed] == ["bob", "ann"]
+        code, seen = rwq.asked("undo", "1", columns=300, type_in=[(b"[y/N] ", b"y\n")])
+        assert (code, b", by ann@" in seen, foreign.raw.exists("jobs:item:a")) == (0, True, 1)
+
+    @pytest.mark.parametrize("nth", [1, 2, 3, 4])
+    def test_what_cannot_be_synced_is_not_removed(
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, nth: int
+    ) -> None:
+        """The directory's name in its parent, the file's in it, and the file itself."""
+        foreign.waiting(b"a")
+        (rwq.home / ".local").mkdir()
+        calls, fsync = itertools.count(1), os.fsync
+
+        def fail_at(descriptor: int) -> None:
+            if next(calls) == nth:
+                raise OSError(errno.EIO, "input/output error")
+            fsync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", fail_at)
+        result = rwq("rm", "a", "--yes")
+        assert (result.code, "cannot write the undo file" in result.notes) == (70, True)
+        assert foreign.raw.exists("jobs:item:a")
+
+
+def test_what_was_moved_by_force_waits_and_that_is_said(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.buried(b"b")
+    foreign.waiting(b"w")
+    rwq("mv", "--all", "--force", "--to", "other", "--yes")
+    assert "restored 2; mv of jobs, from " in (result := rwq(*BACK)).notes
+    assert result.notes.endswith("; 1 that were delayed or buried wait now\n")

@@ -150,6 +150,12 @@ def is_same_server(one: str, other: str) -> bool:
     return not _endpoints(one).isdisjoint(_endpoints(other))
 
 
+def is_same_database(one: str, other: str) -> bool:
+    """Whether two URLs name databases of one number, of whatever server."""
+    numbers = [{endpoint[-1] for endpoint in _endpoints(url)} for url in (one, other)]
+    return numbers[0] == numbers[1]
+
+
 def _endpoints(url: str) -> set[tuple[object, ...]]:
     """The socket, or each host and port, with the database. No name is looked up."""
     try:

@@ -131,8 +131,8 @@ COMMANDS: tuple[Fault, ...] = (
         "undo-without-a-question",
         "undo brings back 20,000 items, and nobody was asked.",
         "rwq_cli/commands/undo.py",
-        "has_work and not (dry_run or is_confirmed(both, yes=yes))",
-        "False",
+        "if plan.dry_run or (is_confirmed(settings, yes=yes) and not doubts):",
+        "if True:",
     ),
     # Editing.
     Fault(
