@@ -215,7 +215,9 @@ BROKEN = {
     ),
 }
 ITEM_CASES = {**HEALTHY, **BROKEN}
-STRANGE_IDS = (b"plain", b"it's $(x) `y`\n\x1b[2J \xff", b"-", b"\x00*?[a]\\{}:items:")
+STRANGE_IDS = (
+    *(b"plain", b"it's $(x) `y`\n\x1b[2J \xc3\xa9", b"-", b"\x00*?[a]\\{}:items:", b"\xff"),
+)
 
 
 def real_items(raw: redis.Redis, there: Foreign) -> dict[bytes, bytes]:

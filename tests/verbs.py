@@ -209,7 +209,7 @@ VERBS: dict[str, Row] = {
         counts="added duplicates rejected empty",
         trials=(
             Trial("add --id-from line -o ids", "nothing", waits, names=True),
-            Trial("add --id-from line --unique -o ids", "nothing", waits, names=True),
+            Trial("add --id-from line --unchecked -o ids", "nothing", waits, names=True),
             Trial("add --id-from line --delay 1h -o ids", "nothing", is_delayed, names=True),
         ),
         operations={

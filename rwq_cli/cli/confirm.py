@@ -68,26 +68,27 @@ def confirm_action(
     items: int = 0,
     queue: str = "",
 ) -> None:
-    """Ask for the names of the queue and the context where they are required, else for y or n.
+    """Ask for what agreement takes: the name of a context that is protected by it, whatever the
+    action; else the queue's if there are many items; else y or n.
 
     Args:
         prompt: What follows the question, before `[y/N]`.
     """
-    to_type = {"queue": queue} if items >= MANY else {}
-    context, yes = settings.asking_context, "--yes"
+    whose, name, yes = "", "", "--yes"
+    context = settings.asking_context
     if context is not None and context.protect == "type":
         whose = "context" if context is settings.protecting_context else "other context"
-        to_type[whose], yes = context.name, f"--yes={context.name}"
-    declined = Declined("declined, nothing was changed")
-    for whose, name in to_type.items():
+        name, yes = context.name, f"--yes={context.name}"
+    elif items >= MANY:
+        whose, name = "queue", queue
+    if whose:
         answer = _answer(question, f"Type the {whose}'s name to continue: ", yes)
-        if answer.rstrip("\r\n") != name:
-            raise declined
-        question = ""
-    if not to_type:
+        has_agreed = answer.rstrip("\r\n") == name
+    else:
         answer = _answer(question, f"{prompt}[y/N] ", yes)
-        if answer.strip().lower() not in ("y", "yes"):
-            raise declined
+        has_agreed = answer.strip().lower() in ("y", "yes")
+    if not has_agreed:
+        raise Declined("declined; what was asked about is unchanged")
 
 
 def server_shown(settings: Settings) -> str:

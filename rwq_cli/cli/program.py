@@ -106,6 +106,9 @@ def _report(error: Exception, call: Call) -> ExitCode:
             record["acknowledged_after"] = failure.acknowledged_after
             record["in_doubt"] = failure.doubtful
         environment.error(to_json(record).decode())
+    elif failure.code == "declined":
+        # The user's own no is no error.
+        environment.error(f"rwq: {line}")
     else:
         environment.error(f"rwq: error: {line}")
     return MonitoringStatus.UNKNOWN if call.manual.monitors else exit_status_of(failure)

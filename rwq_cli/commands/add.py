@@ -12,6 +12,7 @@ from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, co
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.items.add import Due, NewItems, add_batches, add_spread
+from rwq_cli.core.keys import is_text
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input import records
@@ -61,7 +62,10 @@ def add(
             "--id-from RULE", "uuid (default); from data: sha256, line, field:NAME.", parse_id_rule
         ),
     ] = None,
-    unique: Annotated[bool, option("--unique", "Skip the check for duplicates.")] = False,
+    unchecked: Annotated[bool, option("--unchecked", "Skip the check for duplicates.")] = False,
+    binary_ids: Annotated[
+        bool, option("--binary-ids", "Add IDs that are not UTF-8, too: other clients fail on them.")
+    ] = False,
     delay_s: Annotated[
         Duration | None, option("--delay DUR", "Delay them; a JSON line's delay wins.")
     ] = None,
@@ -100,9 +104,10 @@ def add(
         raise InvalidArgument.both("--delay", "--at")
     if reconnect_s is not None:
         has_ids = item_id is not None or id_from or input_format is InputFormat.JSONL
-        if unique or not has_ids:
+        if unchecked or not has_ids:
             raise InvalidArgument(
-                "--reconnect needs IDs, and the check for duplicates", "use --id-from, not --unique"
+                "--reconnect needs IDs, and the check for duplicates",
+                "use --id-from, not --unchecked",
             )
     queues = open_queues(settings)
     queue = queues[0]
@@ -118,6 +123,7 @@ def add(
         strict=strict,
         report=bad_record_reporter(settings, "not added"),
         due=due,
+        binary_ids=binary_ids,
     )
     if settings.progress is not None:
         settings.progress.fraction = reader.fraction
@@ -125,11 +131,13 @@ def add(
     if not data and not file and settings.environment.stdin_is_terminal:
         settings.environment.note("reading items from the terminal, one per line; Ctrl-D ends")
     if item_id is not None:
+        if not (binary_ids or is_text(item_id)):
+            raise InvalidArgument(records.NOT_TEXT, "--binary-ids adds it")
         items = records.with_id(items, item_id)
     added: Counter[bytes] = Counter()
     found: Iterable[tuple[bytes, OutcomeBatch]]
     if len(queues) > 1:
-        found = add_spread(queues, items, unique=unique, dry_run=dry_run)
+        found = add_spread(queues, items, unique=unchecked, dry_run=dry_run)
         out = Outcomes(
             settings,
             _KIND,
@@ -139,7 +147,7 @@ def add(
             where=lambda: f" ({_named(added)} on {settings.server_label})",
         )
     else:
-        batches = _batches(settings, queue, items, reconnect_s, unique=unique, dry_run=dry_run)
+        batches = _batches(settings, queue, items, reconnect_s, unique=unchecked, dry_run=dry_run)
         found = ((queue.name, batch) for batch in batches)
         out = outcomes_of(settings, queue, _KIND, dry_run=dry_run)
     out.extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}

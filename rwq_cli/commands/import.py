@@ -14,10 +14,12 @@ from rwq_cli.commands.undoing import Undo, bad_line_reporter, restoring_kind, re
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.restore import OnConflict, forget_marks, restore
+from rwq_cli.core.keys import is_text
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.probe import probe
 from rwq_cli.input.export_file import ExportReader
+from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
 
@@ -90,7 +92,7 @@ def import_(
     is_one = bool(reader.header.queue)
     parts = None if is_one else Parts(settings)
     queues: dict[bytes, WorkQueue] = {}
-    status, reported = ExitStatus.OK, 0
+    status, reported, binary_ids = ExitStatus.OK, 0, 0
     for queue, lines in _parts(settings, connection, reader):
         queues.setdefault(queue.name, queue)
         undo = Undo(settings, queue, "import", restores="what was replaced")
@@ -112,13 +114,21 @@ def import_(
                 journal=undo if on_conflict is OnConflict.REPLACE else None,
                 dry_run=dry_run,
             )
-            out.all(restored)
+            for batch in restored.batches:
+                out.rows(batch)
+                imported = batch.ids_with(Status.IMPORTED)
+                binary_ids += sum(not is_text(item_id) for item_id in imported)
             if is_one:
                 # If this fails, the error is reported with what was done.
                 forget([queue])
         status = out.finish(undo_file=undo.name)
         reported = reader.rejected
         rejected.clear()
+    if binary_ids:
+        settings.environment.note(
+            f"note: {human.count(binary_ids)} of the IDs are not UTF-8: workers and cleaners of "
+            "other languages fail on them; rwq doctor names them"
+        )
     if not is_one:
         forget(queues.values())
     if reported < reader.rejected:

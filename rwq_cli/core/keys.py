@@ -59,6 +59,17 @@ def glob_pattern(glob: bytes) -> "re.Pattern[bytes]":
     return re.compile(translate(glob.decode("latin-1")).encode("latin-1"), re.DOTALL)
 
 
+def is_text(item_id: bytes) -> bool:
+    """Whether an ID is UTF-8, as workers and cleaners of other languages expect."""
+    if item_id.isascii():
+        return True
+    try:
+        item_id.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 class QueueKeys:
     """The key names of one queue, whose name is the prefix of all: any bytes but none."""
 

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.add import ADD_ITEMS, BatchBuilder, Due, NewItems
+from rwq_cli.core.keys import is_text
 from rwq_cli.environment import Environment
 from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input, split, whole
 
@@ -26,6 +27,7 @@ class InputFormat(StrEnum):
 IdRule = Callable[[bytes], bytes]
 _JSONL = InputFormat.JSONL
 _IDS_AT_ONCE = 1024
+NOT_TEXT = "its ID is not UTF-8, and workers and cleaners of other languages would fail on it"
 # Records are parsed together up to this size, which exceeds that of a chunk of the stream.
 _AT_ONCE_BYTES = 1024 * 1024
 # RFC 9562, version 4: the high bits of bytes 6 and 8.
@@ -93,6 +95,8 @@ class RecordReader:
     report: Callable[[str, int, str], None]
     # When items without a delay of their own are due.
     due: Due | None = None
+    # Takes IDs that are not UTF-8, too.
+    binary_ids: bool = False
     rejected: int = 0
     empty: int = 0
     _current: BinaryIO | None = None
@@ -175,6 +179,8 @@ class RecordReader:
                         item_id = make_id(data) if item_id is None else item_id
                         if not item_id:
                             raise BadRecord("empty data cannot be its own ID")
+                        if not (self.binary_ids or is_text(item_id)):
+                            raise BadRecord(f"{NOT_TEXT}; --binary-ids adds it")
                         if batch.add(item_id, data, due):
                             yield from batch.take()
                     except BadRecord as error:

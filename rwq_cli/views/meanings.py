@@ -87,7 +87,7 @@ STATES = {
         ("kick", "complete"),
     ),
     State.DUPLICATED: StateMeaning(
-        "Listed more than once: its ID existed when it was added with --unique, or another "
+        "Listed more than once: its ID existed when it was added with --unchecked, or another "
         "program pushed it again.",
         "data; more than once in main, or in main and processing",
         "it may run twice, until a deep clean removes the surplus entries",
@@ -255,6 +255,13 @@ REMEDIES = {
         "Let a worker lease and complete it: no command line can name it.",
         "rwq lease",
         "it has data, so it is an ordinary item",
+    ),
+    Code.BINARY_ID: Remedy(
+        "Its ID is not UTF-8: workers and cleaners of other languages fail on it, and what is "
+        "behind it is not cleaned.",
+        "Let a worker of rwq or Go complete it, or add its data under another ID and remove it.",
+        "rwq show ID -o data",
+        "nothing can rename an item",
     ),
     Code.SHADOWED_NAME: Remedy(
         "Keys of another queue look like items or leases of this one, or vice versa: a cleaner of "

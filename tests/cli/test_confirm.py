@@ -103,18 +103,14 @@ class TestConfirm:
             with pytest.raises(Declined):
                 ask(answer, items=1000)
 
-    def test_a_protected_context_is_typed_after_the_queue(self, ask: Ask) -> None:
+    def test_a_protected_context_is_typed_whatever_the_number(self, ask: Ask) -> None:
         name = "Type the context's name to continue: "
         assert ask("prod\n", context=TYPE) == f"rwq will remove 1 item of jobs on prod. {name}"
-        assert ask("jobs\n", "prod\n", context=TYPE, items=1000) == (
-            "rwq will remove 1,000 items of jobs on prod. Type the queue's name to continue: "
-            f"{name}"
-        )
-        for answers in (["y\n"], ["jobs\n"], ["prod2\n"]):
+        said = f"rwq will remove 1,000 items of jobs on prod. {name}"
+        assert ask("prod\n", context=TYPE, items=1000) == said
+        for answers in (["y\n"], ["jobs\n"], ["prod2\n"], ["jobs\n", "prod\n"], ["\n"]):
             with pytest.raises(Declined):
-                ask(*answers, context=TYPE)
-        with pytest.raises(Declined):
-            ask("jobs\n", "\n", context=TYPE, items=1000)
+                ask(*answers, context=TYPE, items=1000)
 
 
 @pytest.mark.parametrize("url", [None, PLAIN_URL])

@@ -199,5 +199,5 @@ def test_without_a_home_what_needs_an_undo_file_changes_nothing(
     result = rwq("rm", "a", "--yes")
     assert (result.code, result.text) == (70, "")
     assert "cannot write the undo file /nonexistent/" in result.notes
-    assert "name a directory in XDG_STATE_HOME" in result.notes
+    assert "name a directory in RWQ_UNDO_DIR" in result.notes
     assert contents(foreign.raw) == before

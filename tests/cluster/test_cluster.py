@@ -29,7 +29,7 @@ LIFE = (
     ("add --id a one -o ids", 0, "a"),
     ("add --id b two --delay 1h -o ids", 0, "b"),
     ("add --id c three -o ids", 0, "c"),
-    ("add --unique --id d four", 0, ""),
+    ("add --unchecked --id d four", 0, ""),
     ("ls -o ids", 0, "a\nc\nd"),
     ("ls all -o ids", 0, "a\nc\nd\nb"),
     ("stats --deep -o json", 0, '"delayed": 1'),

@@ -114,7 +114,7 @@ def test_strict_adds_nothing_after_a_bad_line(rwq: Rwq, raw: redis.Redis) -> Non
 def test_a_json_line_has_data_and_id_as_text_base64_or_json(
     rwq: Rwq, raw: redis.Redis, line: bytes, item_id: bytes | None, data: bytes
 ) -> None:
-    assert rwq("add", "--format", "jsonl", stdin=line + b"\n").code == 0
+    assert rwq("add", "--format", "jsonl", "--binary-ids", stdin=line + b"\n").code == 0
     assert waiting_data(raw) == [data]
     assert item_id is None or waiting_ids(raw) == [item_id]
 
@@ -127,11 +127,28 @@ class TestIds:
         assert waiting_ids(raw) == digests
 
     def test_the_id_is_the_line(self, rwq: Rwq, raw: redis.Redis) -> None:
-        rwq("add", "--id-from", "line", stdin=b"\xff\nb c\n")
-        assert waiting_ids(raw) == [b"\xff", b"b c"]
+        rwq("add", "--id-from", "line", stdin="é\nb c\n".encode())
+        assert waiting_ids(raw) == ["é".encode(), b"b c"]
         result = rwq("add", "--id-from", "line", "a", "")
         said = "rwq: argument 2: empty data cannot be its own ID; not added\nadded 1, rejected 1\n"
         assert result.as_tuple() == (3, "", said)
+
+    def test_one_that_is_not_utf_8_is_refused(self, rwq: Rwq, raw: redis.Redis) -> None:
+        said = "its ID is not UTF-8, and workers and cleaners of other languages would fail on it; "
+        result = rwq("add", "--id-from", "line", stdin=b"a\n\xff\n")
+        assert (result.code, waiting_ids(raw)) == (3, [b"a"])
+        notes = f"rwq: line 2: {said}--binary-ids adds it; not added\nadded 1, rejected 1\n"
+        assert result.notes == notes
+        result = rwq("add", "--id", "\udcff", "x")
+        assert result.as_tuple() == (2, "", f"rwq: error: {said}--binary-ids adds it\n")
+        assert rwq("add", "--id", "\udcff", "x", "--binary-ids").code == 0
+        assert rwq("add", "--id-from", "line", "--binary-ids", stdin=b"\xfe").code == 0
+        assert waiting_ids(raw) == [b"a", b"\xff", b"\xfe"]
+        exported = rwq("export").out
+        said = "note: 2 of the IDs are not UTF-8: "
+        assert said in rwq("import", "-q", "copy", "-", stdin=exported).notes
+        (finding,) = rwq("doctor", "-o", "json", "--only", "binary-id").json
+        assert (finding["count"], rwq("doctor", "--only", "binary-id").code) == (2, 1)
 
     def test_the_id_is_a_field(self, rwq: Rwq, raw: redis.Redis) -> None:
         given = (

@@ -17,7 +17,7 @@ AROUND = ["--skip", "no-persistence,restarted,flushed"]
 
 
 def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.leased(b"a\xff", b"b", ttl_ms=None)
+    foreign.leased(b"a\x01", b"b", ttl_ms=None)
     foreign.abandoned(b"c")
     result = rwq("doctor", "--fix", *NOW, *AROUND, "-o", "table")
     assert result.code == 1
@@ -33,8 +33,8 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
             "       cause  Its lease has no expiry. No worker sets such a lease.",
             "        cure  Release the item, or give its lease an expiry.",
             "left because  it may be intentional, to keep the item from workers",
-            "     command  rwq release --force -q jobs $'a\\xff'",
-            " for example  a\\xff",
+            "     command  rwq release --force -q jobs $'a\\x01'",
+            " for example  a\\x01",
             "              b",
         ]
     )
@@ -84,7 +84,7 @@ def words_of(rwq: Rwq, command: str) -> list[str]:
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_command_of_a_finding_can_be_pasted(rwq: Rwq, raw: redis.Redis, name: str) -> None:
-    item_id = b"-it's $(x)\n\xff"
+    item_id = b"-it's $(x)\n\x01"
     there = Foreign(raw, b"my jobs; $(y)")
     BROKEN[name].make(there, item_id)
     before = contents(raw)

@@ -68,6 +68,7 @@ def test_every_setting_is_read(path: Path) -> None:
         "password_command": "pass show redis/prod",
         "password_file": None,
         "color": "red",
+        "undo_dir": None,
         "read_only": True,
         "protect": Protection.TYPE,
     }

@@ -28,7 +28,7 @@ LINES = {
     "result": "result done",
     "add": "add new",
     "add --delay": "add new --delay 1m",
-    "add --unique": "add new --unique",
+    "add --unchecked": "add new --unchecked",
     "lease": "lease",
     "lease --id": "lease --id waiting",
     "touch": "touch leased",

@@ -64,7 +64,7 @@ def test_the_reference_explains_every_field_of_a_summary(rwq: Rwq) -> None:
         "clean deep --grace 0",
         f"rm {ids[3]} --yes",
         "undo --yes",
-        "mv --to other --all --yes",
+        "mv --to other --all --force --yes",
         "undo --yes",
         "import -",
         "work --drain -- true",

@@ -15,6 +15,7 @@ from rwq_cli.core.keys import (
     PER_QUEUE_SUFFIXES,
     QueueKeys,
     is_key_of,
+    is_text,
     owner_of_structure,
     pattern_of,
 )
@@ -132,7 +133,7 @@ class Survey:
         yield from facts_of(self._queue, suspects.keys(), digests=True)
 
     def _walk_structures(self) -> tuple[set[bytes], dict[bytes, None]]:
-        """All listed IDs; and those that are listed twice or empty, or are in cleaning."""
+        """All listed IDs; and those that are listed twice, empty or no text, or are in cleaning."""
         queue, keys = self._queue, self._queue.keys
         queue.progress.begin("reading the lists", lengths_of(queue, keys.main, keys.processing))
         lists = [ListCursor(queue, key) for key in (keys.main, keys.processing, keys.cleaning)]
@@ -152,6 +153,8 @@ class Survey:
                 listed.update(page)
                 if len(listed) < expected:
                     suspects.update((i, None) for i, times in Counter(page).items() if times > 1)
+                if self._on_listed is not None and not b"".join(page).isascii():
+                    suspects.update((i, None) for i in page if not is_text(i))
                 if self._on_listed is not None and source is not main:
                     entries = dict.fromkeys(page)
                     fresh = [item_id for item_id in entries if item_id not in looked_at]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.health import NEAR_LIMIT, Refusal, ServerStatus
 from rwq_cli.core.inspect.keyspace import may_be_in_nested_queue
-from rwq_cli.core.keys import GUARD_MARGIN_MS
+from rwq_cli.core.keys import GUARD_MARGIN_MS, is_text
 from rwq_cli.core.model import State
 from rwq_cli.core.state.rules import Facts, is_guard, transit_of
 
@@ -57,6 +57,7 @@ class Code(StrEnum):
     STALE_SCHEDULE = "stale-schedule"
     STALE_CLEANING = "stale-cleaning"
     EMPTY_ID = "empty-id"
+    BINARY_ID = "binary-id"
     SHADOWED_NAME = "shadowed-name"
     STRAY_LEASE = "stray-lease", Severity.NOTE
     STALE_RETURNS = "stale-returns", Severity.NOTE
@@ -117,6 +118,7 @@ def _is_stray(facts: Facts, *, ends: bool) -> bool:
 
 _RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
     (Code.TWO_HOLDERS, _has_two_holders),
+    (Code.BINARY_ID, lambda facts: facts.has_data and not is_text(facts.item_id)),
     (Code.ENDLESS_LEASE, lambda facts: _is_stray(facts, ends=False)),
     (Code.STRAY_LEASE, lambda facts: _is_stray(facts, ends=True)),
     (Code.STALE_CLEANING, lambda facts: facts.is_stale_in_cleaning),
@@ -164,7 +166,7 @@ _CHANGED = {
 
 
 def problems_of(facts: Facts) -> Problems:
-    is_plain = facts.is_plain and facts.item_id
+    is_plain = facts.is_plain and facts.item_id and is_text(facts.item_id)
     return _problems_of_plain(*facts[1:4]) if is_plain else _problems_of(facts)
 
 
