@@ -21,7 +21,10 @@ def _bulk_add(turn: Turn) -> Iterator[Sample]:
     turn.server.empty()
     pipe_s = timed(pipe_command(turn.server), stdin=ready).seconds
     peaks = []
-    for title, options, limit in (("duplicate-checked", [], 1.7), ("--unchecked", ["--unchecked"], 1.3)):
+    for title, options, limit in (
+        ("duplicate-checked", [], 1.7),
+        ("--unchecked", ["--unchecked"], 1.3),
+    ):
         turn.server.empty()
         run = turn.rwq("add", "--format", "jsonl", *options, stdin=lines)
         assert turn.server.client.llen(f"{QUEUE}:queue") == count
