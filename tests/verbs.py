@@ -481,7 +481,7 @@ VERBS: dict[str, Row] = {
         "leases",
         usage=_refused("leases -n x", "leases --state waiting", "leases --mine --holder *")
         | {"leases --by lease": "lease has several fields; use lease_holder or lease_ttl_ms\n"},
-        listings={"leases": "id state lease_holder lease_ttl_ms returns bytes preview"},
+        listings={"leases": _IN_ALL},
         trials=(Trial("leases -o jsonl", "leased"),),
     ),
     "show": Row(

@@ -45,6 +45,7 @@ IN_PROCESSING = (State.LEASED, State.HELD, State.ABANDONED, State.GHOST, State.W
 _IMPLIED = {
     "holder_glob": frozenset({State.LEASED, State.HELD}),
     "reason_glob": frozenset({State.BURIED}),
+    "ttl": frozenset({State.LEASED, State.HELD}),
 }
 
 
@@ -77,6 +78,10 @@ _FILTERS: dict[str, tuple[Any, ...]] = {
     ),
     "reason_glob": ("--reason GLOB", bytes, "Only items whose bury reason matches.", os.fsencode),
     "returns": ("--returns N", Any, "Only items returned this often, such as '>=2'.", comparison),
+    "ttl": (
+        *("--ttl DUR", Any, "Only leases with this time left, such as '>10m'."),
+        lambda text: comparison(text, parse_duration),
+    ),
 }
 _OPTIONS = {name: usage.split()[0] for name, (usage, *_) in _FILTERS.items()}
 

@@ -12,7 +12,7 @@ from rwq_cli.core.model import Item
 from rwq_cli.output import human
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.records import Output
-from rwq_cli.views.items import ITEM_FIELDS, WIDE, Columns, columns_for, plain_order, with_returns
+from rwq_cli.views.items import ITEM_FIELDS, WIDE, columns_for, plain_order, with_returns
 
 if TYPE_CHECKING:
     from rwq_cli.cli.options import Duration
@@ -27,12 +27,16 @@ _LISTS = {name: name for name in ("processing", "delayed", "buried")} | {"main":
 def write_items(
     out: Output,
     items: Iterable[Item],
-    columns: Columns,
+    listing: str | None,
     *,
+    now_ms: Callable[[], int] = lambda: 0,
+    data: bool = False,
     has_queue: bool = False,
     tick: "Tick | None" = None,
     **options: Any,
 ) -> int:
+    """Write a listing of items; see `columns_for` for the first arguments."""
+    columns = columns_for(listing, now_ms, data=data)
     if has_queue:
         columns = [ITEM_FIELDS["queue"], *columns]
     at = [] if tick is None else [tick.time]
@@ -40,7 +44,7 @@ def write_items(
         items,
         ITEM_FIELDS.plus(*at),
         with_returns(columns),
-        plain_columns=(*plain_order(columns), *at),
+        plain_columns=(*plain_order(columns, listing), *at),
         wide=(*WIDE, *at),
         csv_also=at,
         **options,
@@ -96,7 +100,9 @@ def list_items(
         shown = write_items(
             out,
             items,
-            columns_for(listing, lambda: queues[0].now_ms(), data=data),
+            listing,
+            now_ms=lambda: queues[0].now_ms(),
+            data=data,
             empty=f"No {noun} in {opened.label}.",
             has_queue=not opened.is_one,
             id_batches=ids,

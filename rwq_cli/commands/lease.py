@@ -18,7 +18,7 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN
 from rwq_cli.views.command_lines import CommandLines
-from rwq_cli.views.items import ITEM_FIELDS, columns_for, plain_names
+from rwq_cli.views.items import ITEM_FIELDS, plain_names
 
 
 def _held(item: Item) -> str | None:
@@ -139,7 +139,7 @@ def lease(
         shown = write_items(
             settings.out,
             noted(),
-            columns_for("leased now"),
+            "leased now",
             empty=nothing,
             has_queue=len(queues) > 1,
             id_batches=id_batches,

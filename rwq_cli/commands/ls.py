@@ -22,7 +22,12 @@ _SOURCES = {
     Which.ALL: Source(main=True, processing=True, delayed=True, buried=True),
 }
 # The WHICH that options imply without WHICH and --state: where the items with that property are.
-_IMPLIED = {"reason_glob": Which.BURIED, "holder_glob": Which.PROCESSING, "returns": Which.ALL}
+_IMPLIED = {
+    "reason_glob": Which.BURIED,
+    "holder_glob": Which.PROCESSING,
+    "ttl": Which.PROCESSING,
+    "returns": Which.ALL,
+}
 _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.DUE)
 
 
@@ -52,8 +57,7 @@ def ls(
     all_queues: AllQueuesOption = False,
     selection: Selection,
 ) -> None:
-    """List items, the next to be leased first; in processing, the oldest first. An item with
-    several entries is listed once for each.
+    """List items, the next to be leased first; in processing, the oldest first.
 
     rwq ls -q jobs
     rwq ls processing -q jobs -n 0 -o jsonl

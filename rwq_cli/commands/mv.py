@@ -50,9 +50,9 @@ def mv(
     follow: Annotated[bool, option("--follow", "Also what arrives later, until stopped.")] = False,
 ) -> ExitStatus:
     """Move items to the end of another queue. Each is in exactly one of the two at every instant;
-    between two servers or two slots of a cluster it is buried in one or both for a moment, and the
-    same command resumes an interrupted move. Without --state and --force, the options choose items
-    that are neither leased nor delayed nor buried.
+    between two servers or slots it is buried in one or both for a moment. The same command resumes
+    an interrupted move. Without --state and --force, options choose no leased, delayed or buried
+    items.
 
     rwq mv -q jobs --to slow-jobs --where 'kind~^video/' --yes
     rwq mv -q jobs --to jobs-2 --all --dry-run

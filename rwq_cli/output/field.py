@@ -72,6 +72,8 @@ class Field(NamedTuple, Generic[T]):
     is_id: bool = False
     # True if `-o data` prints it.
     is_data: bool = False
+    # The field of an age whose greatest value is counted beside its own values.
+    longest: str | None = None
 
     @property
     def flat_name(self) -> str:
@@ -303,21 +305,29 @@ def counted_by(
     """Count records by the values of a field, most frequent first; also returns their fields."""
     column = fields.column_by(name)
     value = column.within(itemgetter(0))
-    grouped: Fields[Sequence[Any]] = Fields(
-        f"{fields.title}, counted",
+    groups_of: list[Field[Sequence[Any]]] = [
         value._replace(name=column.flat_name, rank=0, is_id=False, is_data=False),
         field("count", itemgetter(1), "the number of records with this value", COUNT),
-    )
+    ]
+    age = None if column.longest is None else fields[column.longest].get
+    if age is not None:
+        help = "the longest time that one of them has been held"
+        groups_of.append(field("longest_seconds", itemgetter(2), help, DURATION, "LONGEST"))
+    grouped: Fields[Sequence[Any]] = Fields(f"{fields.title}, counted", *groups_of)
 
     def groups() -> Iterator[Sequence[Any]]:
-        # Each group is its first record and its size: a list, so that counting allocates nothing.
-        found: dict[object, list[Any]] = {}
+        # Each group is its first record, its size, and the greatest age: a list, so that counting
+        # allocates nothing.
+        by_value: dict[object, list[Any]] = {}
         for record in records:
-            known = column.get(record)
+            content = column.get(record)
             # The text "3" is not the number 3.
-            key = (type(known), tuple(known) if isinstance(known, list) else known)
-            found.setdefault(key, [record, 0])[1] += 1
-        yield from sorted(found.values(), key=itemgetter(1), reverse=True)
+            key = (type(content), tuple(content) if isinstance(content, list) else content)
+            group = by_value.setdefault(key, [record, 0, None])
+            group[1] += 1
+            if age is not None and (age_s := age(record)) is not None:
+                group[2] = max(group[2] or 0, age_s)
+        yield from sorted(by_value.values(), key=itemgetter(1), reverse=True)
 
     return groups(), grouped
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from rwq_cli.core.state.rules import Transit
 from rwq_cli.output.escape import escaped
 
-# Commands that are suggested for an item but take no ID.
+# Commands that are suggested for an item but take no ID, as those of a whole state.
 _WITHOUT_ID = ("clean", "doctor")
 
 
@@ -23,7 +23,7 @@ class CommandLines(NamedTuple):
     def of_item(self, verb: str, queue: bytes, item_id: bytes) -> str:
         # An ID that cannot be an argument, `-` or one that contains NUL, is passed through a pipe.
         command = self.of_queue(verb, queue)
-        if verb.split()[0] in _WITHOUT_ID:
+        if verb.split()[0] in _WITHOUT_ID or " --state " in verb:
             return command
         if not can_be_argument(item_id):
             octal = "".join(f"\\{byte:03o}" for byte in item_id)

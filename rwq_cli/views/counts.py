@@ -28,11 +28,15 @@ def count_field(
     def is_least(record: Any) -> bool:
         return record.is_least and name in ("abandoned", "running")
 
+    def due(record: Any) -> str:
+        number = getattr(record, "due", None) if name == "delayed" else None
+        return f" ({human.count(number)} due)" if number else ""
+
     return field(
         name,
         count,
         help,
-        format=lambda record: f"{'>' * is_least(record)}{human.count(count(record))}",
+        format=lambda record: f"{'>' * is_least(record)}{human.count(count(record))}{due(record)}",
         right=True,
         style=lambda record: style if count(record) or is_least(record) else None,
         rank=rank,
@@ -200,12 +204,7 @@ def count_sections(counts: Counts) -> list[Section]:
     unknown = [name.replace("_", " ") for name in names if getattr(counts, name) is None]
     if counts.leased is None:
         names.insert(1, "processing")
-    # Due items are counted among the delayed ones.
-    due = f" ({human.count(counts.due)} due)" if counts.due else ""
-    rows = [
-        (label, number + due * (label == "delayed"), style)
-        for label, number, style in COUNT_FIELDS.rows(counts, *names)
-    ]
+    rows = COUNT_FIELDS.rows(counts, *names)
     if unknown:
         how = "" if counts.leased is None else " (--deep counts them)"
         rows.append((NOT_COUNTED, ", ".join(unknown) + how, "dim"))

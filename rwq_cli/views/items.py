@@ -9,7 +9,19 @@ from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import AGO, COUNT, ID, MOMENT, NAME, SIZE, TEXT, Cut, Field, Fields, field
+from rwq_cli.output.field import (
+    COUNT,
+    DURATION,
+    ID,
+    MOMENT,
+    NAME,
+    SIZE,
+    TEXT,
+    Cut,
+    Field,
+    Fields,
+    field,
+)
 
 
 def state_style(state: State) -> str | None:
@@ -57,9 +69,10 @@ def _data_json(item: Item) -> str | None:
 _STATE = {"style": lambda item: state_style(item.state)}
 _DATA = {**TEXT, "format": lambda item: preview_text(item) or "", "is_data": True}
 _PREVIEW = {"cut": Cut.END, "may_be_unknown": True}
-_USED = {**AGO, "may_be_unknown": True}
+# What is leased was last used when it was taken.
+_AGE = {**DURATION, "may_be_unknown": True}
 _PLACE = {"right": True}
-_HOLDER = {"format": _holder, "cut": Cut.MIDDLE}
+_HOLDER = {"format": _holder, "cut": Cut.MIDDLE, "longest": "idle_seconds"}
 _LEFT = {"format": _time_left, "right": True}
 
 ITEM_FIELDS: Fields[Item] = Fields(
@@ -67,11 +80,11 @@ ITEM_FIELDS: Fields[Item] = Fields(
     field("queue", "queue", "the queue's name", NAME, rank=8),
     field("id", "item_id", "the item's ID", ID),
     field("state", "state", "one of the states", _STATE, rank=9),
-    field("bytes", "payload_bytes", "the size of the data", SIZE, "SIZE", 2, may_be_unknown=True),
+    field("bytes", "payload_bytes", "the size of the data", SIZE, "SIZE", 1, may_be_unknown=True),
     field("data", "data", "the data, if requested (`lease`, `--data`)", _DATA, rank=3),
     field("preview", preview_text, "the first 200 bytes of the data, escaped", _PREVIEW, "DATA", 3),
     field("position", "position", "0 = next to be leased; null if not waiting", _PLACE, "#", 5),
-    field("idle_seconds", "idle_s", "since its data was last used, or added", _USED, "LAST USE", 1),
+    field("idle_seconds", "idle_s", "since it was added, taken or last used", _AGE, "AGE", rank=8),
     field("lease", "lease", "or null; a guard of a delayed or buried item counts", is_object=True),
     field("lease.holder", "lease.holder", "who holds it, escaped", _HOLDER, "HOLDER", 6),
     field("lease.ttl_ms", "lease.ttl_ms", "the time left; null = no expiry", _LEFT, "TIME LEFT", 7),
@@ -94,10 +107,11 @@ _LISTINGS = {
     "delayed": ("id", "due_ms", *_EXTRAS),
     "due": ("id", "due_ms", *_EXTRAS),
     "buried": ("id", "buried_ms", "reason", "bytes", "preview"),
-    "leases": (*_OF_LEASE, "bytes", "preview"),
     # Leasing an item reads its data.
     "leased now": ("id", "lease_ttl_ms", "bytes", "data"),
 }
+# What is in processing has been held since it was taken.
+_HELD = ("leases", "processing", "leased", "held")
 # Any other listing. For a delayed item, TIME LEFT is the time until it is due.
 _MIXED = (*_OF_LEASE, *_EXTRAS)
 WIDE = (
@@ -126,19 +140,29 @@ def columns_for(
     formats = {"due_ms": due, "buried_ms": buried, "lease_ttl_ms": time_left}
     names = _LISTINGS.get(listing or "", _MIXED)
     columns = [ITEM_FIELDS["data" if data and name == "preview" else name] for name in names]
+    if listing in _HELD:
+        columns = [
+            column._replace(title="HELD") if column.name == "idle_seconds" else column
+            for column in columns
+        ]
     return [each._replace(format=formats.get(each.flat_name, each.format)) for each in columns]
 
 
-def plain_order(columns: Columns) -> Columns:
+def plain_order(columns: Columns, listing: str | None) -> Columns:
     """Return the columns in the order of `-o plain`: scripts address them by number."""
-    # The ID comes first, and the queue, if there are several, last.
+    # The ID comes first, the queue, if there are several, last. `leases` had no HELD at first, and
+    # the columns after it stay where they are.
     order = {"id": -1, "queue": 1}
-    return sorted(columns, key=lambda column: order.get(column.name, 0))
+    fixed = [
+        column for column in columns if not (listing == "leases" and column.name == "idle_seconds")
+    ]
+    return sorted(fixed, key=lambda column: order.get(column.name, 0))
 
 
 def plain_names(listing: str | None) -> str:
     """Return the fields of a line of `-o plain`, for the help."""
-    return ", ".join(column.flat_name for column in plain_order(columns_for(listing)))
+    columns = plain_order(columns_for(listing), listing)
+    return ", ".join(column.flat_name for column in columns)
 
 
 def with_returns(columns: Columns) -> Columns:

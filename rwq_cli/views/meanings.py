@@ -41,7 +41,7 @@ STATES = {
         "Its lease has no expiry. No worker sets such a lease.",
         "data; a lease without expiry",
         "nothing, until somebody ends the lease",
-        ("release --force", "touch"),
+        ("release --force", "release --force --state held", "touch"),
         "Release the item, or give its lease an expiry.",
         "rwq release --force ID",
         "it may be intentional, to keep the item from workers",
@@ -78,7 +78,7 @@ STATES = {
         "as for `delayed`, with a due time in the past",
         "the next `rwq lease`, `work`, `wait`, `result --wait` or clean promotes it; so does "
         "`doctor --fix` if it is over a minute late",
-        ("release", "complete"),
+        ("release", "clean light", "complete"),
     ),
     State.BURIED: StateMeaning(
         "It is buried.",

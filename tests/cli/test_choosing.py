@@ -16,7 +16,7 @@ CHOOSING = [path for path in LINES if has_option(path, "--all") and has_option(p
 BURYING = ("bury", "--reason")
 OPTIONS = (
     *("--state", "--match", "--where", "--id-glob", "--older-than", "--holder", "--reason"),
-    "--returns",
+    *("--returns", "--ttl"),
 )
 
 

@@ -173,7 +173,7 @@ def test_a_password_file_of_the_command_line_comes_first(
     notes = bare_rwq(*words, "-v").notes
     assert notes == (
         f"server {guarded.url} (-c, context a)\npassword (--password-file)\n"
-        f"output table (default)\nqueue jobs (-q)\n{absent(guarded.url)}"
+        f"output table (default)\nqueue jobs (-q)\n{absent('a')}"
     )
 
 

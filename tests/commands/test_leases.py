@@ -37,6 +37,8 @@ def test_options_choose_among_the_leases(rwq: Rwq, foreign: Foreign) -> None:
         "--holder rwq:*": "later held",
         "--holder 0a1b2c": "soon",
         "--holder rwq": "",
+        "--ttl >1m": "later held",
+        "--ttl <=1m": "soon",
         "--holder *": "soon later held",
     }
     found = {words: rwq("leases", *words.split(), "-o", "ids").text for words in expected}
@@ -67,10 +69,10 @@ def test_the_table_and_its_footer(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("leases", "-o", "table")
     assert result.lines == snapshot(
         [
-            "ID         STATE      HOLDER          TIME LEFT  SIZE  DATA",
-            "────────────────────────────────────────────────────────────────────────",
-            "abandoned  abandoned  -                       -  17 B  data of abandoned",
-            "held       held       rwq:bob@host:2  no expiry  12 B  data of held",
+            "ID         STATE      HOLDER          TIME LEFT  HELD  SIZE  DATA",
+            "──────────────────────────────────────────────────────────────────────────────",
+            "abandoned  abandoned  -                       -    0s  17 B  data of abandoned",
+            "held       held       rwq:bob@host:2  no expiry    0s  12 B  data of held",
         ]
     )
     assert (result.code, result.notes) == (0, "2 shown of 2 processing in jobs\n")

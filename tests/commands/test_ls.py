@@ -93,9 +93,9 @@ def test_the_table_and_its_footer(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("ls", "-n", "1", "-o", "table")
     assert result.lines == snapshot(
         [
-            "#  ID              LAST USE  SIZE  DATA",
-            "─────────────────────────────────────────────────",
-            "0  resize cat.png  1d6h ago  14 B  resize cat.png",
+            "#  ID               AGE  SIZE  DATA",
+            "─────────────────────────────────────────────",
+            "0  resize cat.png  1d6h  14 B  resize cat.png",
         ]
     )
     assert (result.code, result.notes) == (0, "1 shown of 3 waiting in jobs\n")

@@ -76,7 +76,7 @@ def test_it_has_every_column_at_any_width(rwq: Rwq, three: Foreign) -> None:
     assert code == 0
     for title in ("QUEUE", "#", "ID", "STATE", "HOLDER", "TIME LEFT", "DUE", "BURIED"):
         assert title in header
-    for title in ("REASON", "RETURNS", "LAST USE", "SIZE", "DATA"):
+    for title in ("REASON", "RETURNS", "AGE", "SIZE", "DATA"):
         assert title in header
     assert rows[1].endswith("y" * 150)
     assert "3 shown of 3 waiting in jobs" in rows[-1]

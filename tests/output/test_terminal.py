@@ -75,12 +75,12 @@ class TestWidth:
         foreign.raw.flushall()
         foreign.abandoned(b"a")
         header = plain(rwq.on_screen("leases", columns=160)[1])[0]
-        assert header.split() == ["ID", "STATE", "SIZE", "DATA"]
+        assert header.split() == ["ID", "STATE", "HELD", "SIZE", "DATA"]
         foreign.raw.set("jobs:item:a", "-")
         assert plain(rwq.on_screen("leases", columns=160)[1])[0] == header.rstrip()
         foreign.raw.set("jobs:item:a", "")
         header = plain(rwq.on_screen("leases", columns=160)[1])[0]
-        assert header.split() == ["ID", "STATE", "SIZE"]
+        assert header.split() == ["ID", "STATE", "HELD", "SIZE"]
 
     @pytest.mark.ci
     def test_a_long_table_has_one_header(self, rwq: Rwq, foreign: Foreign) -> None:

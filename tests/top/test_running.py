@@ -78,7 +78,7 @@ def test_options_of_the_run_are_those_of_its_commands(
     secret = tmp_path / "password"
     secret.write_text("x\n")
     run, _ = runner_of(
-        rwq, password_file=str(secret), write=True, reply_timeout=Duration("9s"), color="never"
+        rwq, password_file=str(secret), write=True, reply_timeout=Duration(9), color="never"
     )
     run(Action("doctor", b"jobs"), ["--fix"])
     words = [str(word) for word in started[0][0]]

@@ -45,6 +45,9 @@ def lengths_and_abandoned(queue: Queue, *, within_s: float = COUNT_S) -> Counts:
     """The lengths, and how many items are abandoned, as far as the time allows; None if this user
     may not read the leases, or no script can."""
     known = lengths(queue)
+    if known.delayed:
+        due = queue.call("ZCOUNT", queue.keys.delayed, "-inf", queue.now_ms())
+        known = known._replace(due=due)
     if known.processing and not queue.is_in_one_slot:
         return known
     (taken,) = count_taken([queue], within_s=within_s) if known.processing else [Taken()]

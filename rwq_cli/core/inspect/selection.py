@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Set
 from functools import cache
+from math import inf
 from operator import eq, ge, gt, le, lt, ne
 from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import glob_pattern
-from rwq_cli.core.model import Item, State
+from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.rules import is_guard
 
 # States that only a walk over the whole queue finds.
@@ -23,17 +24,23 @@ LISTED_IN = {
 }
 ITEMS = frozenset(state for state in State if state.is_item)
 
-_COMPARISON = re.compile(r"\s*(<=|>=|!=|<|>|=)?\s*([0-9]{1,15})\s*")
+_COMPARISON = re.compile(r"\s*(<=|>=|!=|<|>|=)?\s*(.*?)\s*", re.DOTALL)
+_COUNT = re.compile("[0-9]{1,15}")
 _COMPARE = {"<=": le, ">=": ge, "!=": ne, "<": lt, ">": gt, "=": eq, None: eq}
 
 
-def comparison(text: str) -> Callable[[int], bool]:
-    """A comparison of a count with a number, such as `>=2`; a number alone means that number."""
+def _count(text: str) -> int:
+    if not _COUNT.fullmatch(text):
+        raise InvalidArgument(f"{text!r} is not a comparison", "give a number such as 2, or '>=2'")
+    return int(text)
+
+
+def comparison(text: str, parse: Callable[[str], float] = _count) -> Callable[[float], bool]:
+    """A comparison with a number, such as `>=2`; a number alone means that number."""
     match = _COMPARISON.fullmatch(text)
-    if match is None:
-        raise InvalidArgument(f"{text!r} is not a comparison", "give a number, such as 2, or '>=2'")
-    compare, number = _COMPARE[match[1]], int(match[2])
-    return lambda count: bool(compare(count, number))
+    assert match is not None
+    compare, number = _COMPARE[match[1]], parse(match[2])
+    return lambda value: bool(compare(value, number))
 
 
 _pattern = cache(glob_pattern)
@@ -41,6 +48,10 @@ _pattern = cache(glob_pattern)
 
 def _matches(glob: bytes | None, text: bytes | None) -> bool:
     return glob is None or (text is not None and _pattern(glob).match(text) is not None)
+
+
+def _seconds_left(lease: Lease) -> float:
+    return inf if lease.ttl_ms is None else lease.ttl_ms / 1000
 
 
 class Selection(NamedTuple):
@@ -55,6 +66,7 @@ class Selection(NamedTuple):
         holder_glob: Only items that a holder has leased who matches this glob; None for any.
         reason_glob: Only items that are buried for a reason that matches this glob; None for any.
         returns: Decides about the number of times that an item came back; None for any.
+        ttl: Decides about the time left of a lease, seconds, infinite without expiry; None for any.
     """
 
     states: frozenset[State] | None = None
@@ -63,7 +75,8 @@ class Selection(NamedTuple):
     older_than_s: float | None = None
     holder_glob: bytes | None = None
     reason_glob: bytes | None = None
-    returns: Callable[[int], bool] | None = None
+    returns: Callable[[float], bool] | None = None
+    ttl: Callable[[float], bool] | None = None
 
     @property
     def is_all(self) -> bool:
@@ -85,17 +98,21 @@ class Selection(NamedTuple):
     @property
     def marked_by(self) -> str:
         """What of an item it looks into, besides its state, age and data: see `mark_of`."""
-        by_lease = self.holder_glob is not None or self.reason_glob is not None
+        by_lease = any(
+            option is not None for option in (self.holder_glob, self.reason_glob, self.ttl)
+        )
         return " ".join(["lease"] * by_lease + ["returns"] * (self.returns is not None))
 
     def accepts_facts(self, item: Item) -> bool:
         # A guard has no holder.
-        holder = item.lease.holder if item.lease and not is_guard(item.lease) else None
+        lease = None if item.lease is None or is_guard(item.lease) else item.lease
+        holder = None if lease is None else lease.holder
         return (
             (self.states is None or item.state in self.states)
             and _matches(self.holder_glob, holder)
             and _matches(self.reason_glob, item.reason)
             and (self.returns is None or self.returns(item.returns or 0))
+            and (self.ttl is None or (lease is not None and self.ttl(_seconds_left(lease))))
         )
 
     def accepts_details(self, item: Item) -> bool:
