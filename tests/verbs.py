@@ -497,6 +497,15 @@ VERBS: dict[str, Row] = {
         objects=("show w1", "show gone"),
         trials=(Trial("show - -o json", "buried", names=True),),
     ),
+    "tail": Row(
+        "tail --timeout 1ms",
+        no=("tail -n 1 --timeout 1ms",),
+        usage=_refused("tail --state gone", "tail -n 0 --timeout 1ms"),
+        listings={
+            "tail --timeout 1ms": "id at_ms event before after holder leased_seconds queue missed"
+        },
+        untried="tests/commands/test_tail.py",
+    ),
     "stats": Row(
         "stats",
         ok=("stats -q none",),

@@ -34,6 +34,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "ls": "List items, the next to be leased first.",
         "leases": "List who holds which items, and for how long.",
         "show": "Explain items: state, reasons, what is next.",
+        "tail": "Show what happens to items, as it happens.",
         "stats": "Count a queue's items by state.",
         "queues": "List the queues of a server with their counts.",
         "diff": "Compare two queues, on one server or two.",

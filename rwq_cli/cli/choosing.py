@@ -139,9 +139,11 @@ def check_possible(what: str, states: Iterable[State], possible: frozenset[State
         raise InvalidArgument(f"{what} finds no {names} items", "leave one of the two out")
 
 
-def filters(offered: Iterable[State] = SELECTABLE) -> Callable[[Function], Function]:
+def filters(
+    offered: Iterable[State] = SELECTABLE, *, without: Sequence[str] = ()
+) -> Callable[[Function], Function]:
     """Add the options that choose items to a command, which takes a `selection`."""
-    return provided("selection", _selection, _filters(offered))
+    return provided("selection", _selection, _filters(offered, *without))
 
 
 class Choice(NamedTuple):

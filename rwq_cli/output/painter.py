@@ -77,21 +77,22 @@ class Painter:
             total = sum(column.width for column in columns) + GUTTER * (len(columns) - 1)
             self._print_stripped(table, total)
         if not by_rich:
-            self._write(joined(columns, row) for row in rows)
+            self.lines(joined(columns, row) for row in rows)
 
     def section(self, section: Section, *, by_rich: bool) -> None:
         """Draw a titled part of a detailed record."""
         if section.title:
-            self._write([[(section.title, "bold")]])
+            self.lines([[(section.title, "bold")]])
         if section.is_data and self._colour and self._print_json(section.lines[0][1]):
             return
         columns, rows = section_rows(section, self.width, lambda: self._console)
         self.rows(columns, rows, by_rich=by_rich and len(rows) <= RICH_ROWS_MAX)
 
     def gap(self) -> None:
-        self._write([[]])
+        self.lines([[]])
 
-    def _write(self, lines: Iterable[Sequence[Piece]]) -> None:
+    def lines(self, lines: Iterable[Sequence[Piece]]) -> None:
+        """Write lines of styled texts."""
         paint = styled if self._colour else _unstyled
         texts = ("".join(paint(*piece) for piece in line) for line in lines)
         while part := list(islice(texts, _LINES_WRITTEN)):

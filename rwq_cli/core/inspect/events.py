@@ -1,0 +1,365 @@
+"""What happens to the items of queues, as it happens: the events of `rwq tail`.
+
+The server names the keys of items and leases that change; what happened follows from the state of
+an ID before and after. What happens between two looks, a few hundredths of a second apart, is one
+event: `added and completed`.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.following import Followed, Follower
+from rwq_cli.core.inspect.lookup import facts_of
+from rwq_cli.core.model import State
+from rwq_cli.core.server.tracking import Change
+from rwq_cli.core.state.probe import existing, probe
+from rwq_cli.core.state.rules import Facts
+
+# How many IDs are looked at each time, and how long a look takes at least: a tenth of the server's
+# time for the largest. Of more that changed, the number is an event.
+IDS_PER_LOOK = 250
+_LOOK_EVERY_S = 0.05
+# How long a look waits for something to happen; so often the states that pass are looked at again.
+_WAIT_S = 0.25
+# How many states are remembered, those that changed last.
+_REMEMBERED = 100_000
+# A worker takes this long at most between two of its steps: a state that lasts longer is an event.
+_STEP_S = 1.0
+# How many entries of an end of a list are read for one ID that is looked for there, and at least.
+_ENTRIES_PER_ID, _ENTRIES_MIN = 4, 100
+# The states between two steps of a producer, a worker or a cleaner.
+_PASSING = frozenset({State.ORPHANED, State.UNLISTED, State.ABANDONED, State.DUPLICATED})
+# What another cleaner returns without a change of a key that is followed.
+_RETURNABLE = frozenset({State.ABANDONED, State.ORPHANED})
+_TAKEN = frozenset({State.LEASED, State.HELD})
+_ASIDE = frozenset({State.DELAYED, State.DUE, State.BURIED})
+FLUSHED = "flushed"
+MISSED, EDITED, RENEWED = "missed", "edited", "renewed"
+# What has happened to an item that is in a state now.
+_NAMES = {
+    State.WAITING: "returned",
+    **dict.fromkeys(_TAKEN, "leased"),
+    **dict.fromkeys((State.DELAYED, State.DUE), "delayed"),
+    State.BURIED: "buried",
+    State.ABANDONED: "lost",
+}
+
+
+class Event(NamedTuple):
+    """Something that happened to an item.
+
+    Attributes:
+        queue: The queue's name.
+        item_id: The ID; None if it is about all items.
+        event: What happened, such as `leased`, or `added and completed`; `MISSED` for a number of
+            events that were not looked at, `FLUSHED` if all keys were deleted.
+        at_ms: When the server said so, by this machine's clock, unix ms.
+        before: The state before; None if it was not seen.
+        after: The state after.
+        holder: Who holds the lease, or held it before.
+        leased_s: For how long it was leased when it ended, if the beginning was seen; seconds.
+        reason: Why it was buried.
+        missed: How many events were not looked at.
+        is_usual: Whether the event changes nothing but a lease's end, or data.
+    """
+
+    queue: bytes
+    item_id: bytes | None
+    event: str
+    at_ms: int
+    before: State | None = None
+    after: State | None = None
+    holder: bytes | None = None
+    leased_s: float | None = None
+    reason: bytes | None = None
+    missed: int = 0
+    is_usual: bool = False
+
+
+class Seen(NamedTuple):
+    """What was seen of an ID last; `leased_s` is since when, on the monotonic clock, if known."""
+
+    state: State
+    holder: bytes | None = None
+    leased_s: float | None = None
+
+
+class Changed(NamedTuple):
+    """Which keys of an ID changed: its data, a lease, or both; when first, and how often."""
+
+    at_s: float
+    data_times: int = 0
+    lease_times: int = 0
+
+    def plus(self, change: Change, *, is_data: bool) -> "Changed":
+        return Changed(
+            min(self.at_s, change.at_s),
+            self.data_times + change.times * is_data,
+            self.lease_times + change.times * (not is_data),
+        )
+
+
+def event_name(before: Seen | None, facts: Facts, changed: Changed) -> str | None:
+    """What happened to an ID; None for nothing that is worth a word."""
+    after, old = facts.state, before and before.state
+    if not facts.has_data:
+        return _end_name(old, changed)
+    name = _NAMES.get(after, after.value)
+    if before is None:
+        is_new = changed.data_times > 0
+        return name if not is_new else "added" if after is State.WAITING else f"added and {name}"
+    if name != _NAMES.get(before.state, before.state.value):
+        return (
+            f"returned and {name}" if before.state is State.ABANDONED and after in _TAKEN else name
+        )
+    if after in _TAKEN and facts.session is not None and facts.session.holder != before.holder:
+        return f"returned and {name}"
+    if changed.data_times:
+        return EDITED
+    if changed.lease_times and name == "delayed":
+        # To another time.
+        return name
+    return RENEWED if changed.lease_times and after in _TAKEN else None
+
+
+def _end_name(old: State | None, changed: Changed) -> str | None:
+    if not changed.data_times:
+        # The lease of an item that was completed before.
+        return None
+    if old is None and changed.data_times > 1:
+        # It was set, too.
+        return "added and completed"
+    if old in _TAKEN or old is State.UNLISTED:
+        return "completed"
+    # A lease may have been set meanwhile; or a settling lease was deleted with the item.
+    is_unclear = old is None or old is State.ABANDONED or changed.lease_times > 0
+    return "completed or removed" if is_unclear and old not in _ASIDE else "removed"
+
+
+class Tail:
+    """Follows the items of queues; `matches` says of which IDs."""
+
+    def __init__(
+        self, queues: Sequence[Queue], matches: Callable[[bytes], bool] = lambda _item_id: True
+    ) -> None:
+        self._matches = matches
+        self._follower = Follower(
+            (b":item:", b":lease:", b":leased_by_session:"),
+            "the queue is looked at once a second, and what happens between two looks is not seen",
+        )
+        self._tails = {queue.name: _QueueTail(queue) for queue in queues}
+        self._queues = list(queues)
+
+    def look(self) -> list[Event]:
+        """Wait a moment for something to happen; return what has happened."""
+        groups = self._follower.by_server(self._queues)
+        look = partial(self._look, wait_s=_WAIT_S / len(groups))
+        events = [event for group in groups for event in self._follower.reading(group, look)]
+        return sorted(events, key=lambda event: event.at_ms)
+
+    def _look(self, followed: Followed, wait_s: float) -> list[Event]:
+        queues, tracker, is_fresh = followed
+        tails = [self._tails[queue.name] for queue in queues]
+        if tracker is None:
+            time.sleep(1.0)
+            return [event for tail in tails for event in tail.polled()]
+        began_s = time.monotonic()
+        if is_fresh:
+            for tail in tails:
+                tail.forget()
+        tracker.has_news.wait(wait_s)
+        # Makes certain that the connection still is one.
+        tracker.call_all([("PING",)])
+        changes = tracker.take()
+        by_name: dict[bytes, dict[bytes, Changed]] = {queue.name: {} for queue in queues}
+        for key, change in changes.keys.items():
+            for infix in (b":item:", b":leased_by_session:", b":lease:"):
+                name, found, item_id = key.partition(infix)
+                if found and name in by_name:
+                    if self._matches(item_id):
+                        own = by_name[name]
+                        known = own.get(item_id, Changed(change.at_s))
+                        own[item_id] = known.plus(change, is_data=infix == b":item:")
+                    break
+        events = [event for tail in tails for event in tail.events(by_name[tail.name])]
+        if changes.missed or changes.has_flushed:
+            for tail in tails:
+                tail.forget()
+            # They are of any of the queues.
+            name = queues[0].name if len(queues) == 1 else b""
+            if changes.missed:
+                events.append(_missed(name, changes.missed))
+            if changes.has_flushed:
+                events.append(Event(name, None, FLUSHED, _unix_ms(began_s)))
+        if any(by_name.values()):
+            time.sleep(max(0.0, _LOOK_EVERY_S - (time.monotonic() - began_s)))
+        return events
+
+    def close(self) -> None:
+        self._follower.close()
+
+
+def _missed(queue: bytes, count: int) -> Event:
+    return Event(queue, None, MISSED, _unix_ms(time.monotonic()), missed=count)
+
+
+def _unix_ms(at_s: float) -> int:
+    return round(1000 * (time.time() - (time.monotonic() - at_s)))
+
+
+class _QueueTail:
+    """What was seen of the items of one queue."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.name = queue.name
+        self._queue = queue
+        self._seen: OrderedDict[bytes, Seen] = OrderedDict()
+        # The IDs between two steps of somebody: what changed, and since when they are so.
+        self._passing: dict[bytes, tuple[Changed, float]] = {}
+        self._listed: Mapping[bytes, object] | None = None
+        self._recheck_s = 0.0
+
+    def forget(self) -> None:
+        self._seen.clear()
+        self._passing.clear()
+
+    def events(self, changed: Mapping[bytes, Changed]) -> Iterator[Event]:
+        """What happened to IDs whose keys changed."""
+        now_s = time.monotonic()
+        looked = dict(list(changed.items())[-IDS_PER_LOOK:])
+        for item_id in changed.keys() - looked.keys():
+            self._seen.pop(item_id, None)
+            self._passing.pop(item_id, None)
+        if skipped := len(changed) - len(looked):
+            yield _missed(self.name, skipped)
+        for item_id, (before, _) in list(self._passing.items()):
+            again = looked.get(item_id, Changed(before.at_s))
+            looked[item_id] = Changed(
+                before.at_s,
+                before.data_times + again.data_times,
+                before.lease_times + again.lease_times,
+            )
+        if now_s - self._recheck_s > _STEP_S:
+            self._recheck_s = now_s
+            states = ((i, seen.state) for i, seen in reversed(self._seen.items()))
+            lost = [item_id for item_id, state in states if state in _RETURNABLE]
+            looked = {i: Changed(now_s) for i in lost[:IDS_PER_LOOK]} | looked
+        for facts in self._facts(looked):
+            yield from self._event(facts, looked[facts.item_id], now_s)
+
+    def _facts(self, ids: Iterable[bytes]) -> Iterator[Facts]:
+        """The facts about IDs: those that are listed, near the ends of the lists."""
+        wanted, queue = dict.fromkeys(ids), self._queue
+        present = existing(queue, wanted)
+        for item_id in wanted.keys() - dict.fromkeys(present):
+            yield Facts(item_id, has_data=False)
+        if not present:
+            return
+        entries = max(_ENTRIES_MIN, _ENTRIES_PER_ID * len(present))
+        lists = queue.keys.main, queue.keys.processing
+        ends = queue.call_all(
+            [
+                *(("LRANGE", key, 0, entries - 1) for key in lists),
+                *(("LRANGE", key, -entries, -1) for key in lists),
+                *(("LLEN", key) for key in lists),
+            ],
+            atomic=True,
+        )
+        counts: list[dict[bytes, int]] = []
+        for left, right, length in zip(ends[:2], ends[2:4], ends[4:], strict=True):
+            # Short lists were read twice.
+            overlap = max(0, len(left) + len(right) - length)
+            found: dict[bytes, int] = {}
+            for entry in [*left, *right[overlap:]]:
+                if entry in wanted:
+                    found[entry] = found.get(entry, 0) + 1
+            counts.append(found)
+        main, processing = counts
+        is_whole = max(ends[4:]) <= 2 * entries
+        far: list[bytes] = []
+        known = lambda i: (main.get(i, 0), processing.get(i, 0), 0)  # noqa: E731
+        for facts in probe(queue, present, counts=known):
+            if is_whole or facts.is_listed or facts.has_schedule_entry:
+                yield facts
+            elif self._is_lasting(facts.item_id):
+                far.append(facts.item_id)
+            else:
+                # It may be pushed in a moment.
+                yield facts
+        yield from facts_of(queue, far)
+
+    def _is_lasting(self, item_id: bytes) -> bool:
+        changed = self._passing.get(item_id)
+        if changed is None:
+            seen = self._seen.get(item_id)
+            return seen is not None
+        return time.monotonic() - changed[1] > _STEP_S / 2
+
+    def _event(self, facts: Facts, changed: Changed, now_s: float) -> Iterator[Event]:
+        item_id, before = facts.item_id, self._seen.get(facts.item_id)
+        after = facts.state
+        is_lost = before is not None and before.state in _TAKEN and after is State.ABANDONED
+        if after in _PASSING and not is_lost and (before is None or before.state is not after):
+            since_s = self._passing.get(item_id, (changed, now_s))[1]
+            if now_s - since_s < _STEP_S:
+                self._passing[item_id] = changed, since_s
+                return
+        self._passing.pop(item_id, None)
+        name = event_name(before, facts, changed)
+        session = facts.session
+        holder = session.holder if session is not None else None
+        leased_s = before.leased_s if before is not None else None
+        ended_s = None
+        if after in _TAKEN:
+            leased_s = leased_s if name in (RENEWED, EDITED) else changed.at_s
+        elif leased_s is not None:
+            ended_s = changed.at_s - leased_s if name is not None else None
+        self._remember(item_id, facts, Seen(after, holder, leased_s if after in _TAKEN else None))
+        if name is None:
+            return
+        yield Event(
+            self.name,
+            item_id,
+            name,
+            _unix_ms(changed.at_s),
+            None if before is None else before.state,
+            after,
+            holder or (before.holder if before is not None else None),
+            ended_s,
+            facts.reason,
+            is_usual=name in (RENEWED, EDITED),
+        )
+
+    def _remember(self, item_id: bytes, facts: Facts, seen: Seen) -> None:
+        self._seen.pop(item_id, None)
+        if facts.has_data:
+            self._seen[item_id] = seen
+            if len(self._seen) > _REMEMBERED:
+                self._seen.popitem(last=False)
+
+    def polled(self) -> Iterator[Event]:
+        """What is different in the lists, where no keys can be followed."""
+        keys, entries = self._queue.keys, IDS_PER_LOOK
+        pages = self._queue.call_all(
+            [
+                *(("LRANGE", key, -entries, -1) for key in (keys.main, keys.processing)),
+                *(("LRANGE", key, 0, entries - 1) for key in (keys.main, keys.processing)),
+                *(("ZRANGE", key, 0, entries - 1) for key in (keys.delayed, keys.buried)),
+            ]
+        )
+        places = (keys.main, keys.processing, keys.main, keys.processing, keys.delayed, keys.buried)
+        listed = {i: key for key, page in zip(places, pages, strict=True) for i in page}
+        last, self._listed = self._listed, listed
+        at_s = time.monotonic()
+        if last is None:
+            for facts in self._facts(listed):
+                self._remember(
+                    facts.item_id, facts, Seen(facts.state, facts.session and facts.session.holder)
+                )
+            return
+        different = {i for i in listed.keys() | last.keys() if listed.get(i) != last.get(i)}
+        yield from self.events({i: Changed(at_s, 1, 1) for i in different})
