@@ -54,6 +54,8 @@ def tail(
     if limit is None and timeout_s is None:
         settings.check_endless("tail without -n and --timeout")
     opened = OpenQueues(settings, all_queues=all_queues).find()
+    # A server that cannot be reached now is an error; one that is lost later is waited for.
+    opened.connection.call("PING")
     for queue in opened.queues:
         warn_missing(settings, queue)
     settings.end_progress()
@@ -61,7 +63,9 @@ def tail(
 
     def events() -> Iterator[Event]:
         nonlocal count
-        for event in _happening(settings, opened.queues, selection, inf if timeout_s is None else timeout_s):
+        for event in _happening(
+            settings, opened.queues, selection, inf if timeout_s is None else timeout_s
+        ):
             if event.is_usual and not all_events:
                 continue
             count += event.item_id is not None

@@ -25,6 +25,8 @@ IDS_PER_LOOK = 250
 _LOOK_EVERY_S = 0.05
 # How long a look waits for something to happen; so often the states that pass are looked at again.
 _WAIT_S = 0.25
+# How often the lists are looked at where no keys can be followed.
+_POLL_S = 1.0
 # How many states are remembered, those that changed last.
 _REMEMBERED = 100_000
 # A worker takes this long at most between two of its steps: a state that lasts longer is an event.
@@ -165,7 +167,7 @@ class Tail:
         queues, tracker, is_fresh = followed
         tails = [self._tails[queue.name] for queue in queues]
         if tracker is None:
-            time.sleep(1.0)
+            time.sleep(_POLL_S)
             return [event for tail in tails for event in tail.polled()]
         began_s = time.monotonic()
         if is_fresh:
