@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from rwq_cli.cli.choosing import filters
 from rwq_cli.cli.connect import OpenQueues, warn_missing
@@ -11,13 +11,10 @@ from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.commands import Duration, ExitStatus, Settings, command, option
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.inspect.events import Event, Tail
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.keys import glob_pattern
+from rwq_cli.core.model import Event
 from rwq_cli.views.events import EVENT_FIELDS, PLAIN, event_line
-
-if TYPE_CHECKING:
-    from rwq_cli.core.queue import WorkQueue
 
 # What chooses by more than keys and leases.
 _OF_DATA = ("match", "where", "older_than_s", "reason_glob", "returns")
@@ -63,9 +60,8 @@ def tail(
 
     def events() -> Iterator[Event]:
         nonlocal count
-        for event in _happening(
-            settings, opened.queues, selection, inf if timeout_s is None else timeout_s
-        ):
+        limit_s = inf if timeout_s is None else timeout_s
+        for event in _happening(settings, opened, selection, limit_s):
             if event.is_usual and not all_events:
                 continue
             count += event.item_id is not None
@@ -85,10 +81,11 @@ def tail(
 
 
 def _happening(
-    settings: Settings, queues: "list[WorkQueue]", selection: Selection, timeout_s: float
+    settings: Settings, opened: OpenQueues, selection: Selection, timeout_s: float
 ) -> Iterator[Event]:
     """Yield what happens to the chosen items; what was written before is passed on meanwhile."""
     from rwq_cli.core.clock import Clock
+    from rwq_cli.core.inspect.events import Tail
     from rwq_cli.service.supervision import Rounds
 
     environment = settings.environment
@@ -96,7 +93,7 @@ def _happening(
         glob_pattern(b"*" if glob is None else glob).match
         for glob in (selection.id_glob, selection.holder_glob)
     )
-    following = Tail(queues, lambda item_id: ids(item_id) is not None)
+    following = Tail(lambda item_id: ids(item_id) is not None)
 
     def is_chosen(event: Event) -> bool:
         if selection.states is not None and selection.states.isdisjoint(
@@ -114,7 +111,7 @@ def _happening(
             if monotonic() > ends_s:
                 return
             try:
-                happened = following.look()
+                happened = following.look(opened.find().queues)
             except ServerError as error:
                 rounds.failed(error)
                 continue

@@ -350,3 +350,38 @@ class Counts(NamedTuple):
     def is_empty(self) -> bool:
         lengths = (self.waiting, self.processing, self.delayed, self.buried, self.returned)
         return not (any(lengths) or self.orphaned or self.results)
+
+
+# The events that are about all items.
+MISSED, FLUSHED = "missed", "flushed"
+
+
+class Event(NamedTuple):
+    """Something that happened to an item.
+
+    Attributes:
+        queue: The queue's name.
+        item_id: The ID; None if it is about all items.
+        event: What happened, such as `leased`, or `added and completed`; `MISSED` for a number of
+            events that were not looked at, `FLUSHED` if all keys were deleted.
+        at_ms: When the server said so, by this machine's clock, unix ms.
+        before: The state before; None if it was not seen.
+        after: The state after.
+        holder: Who holds the lease, or held it before.
+        leased_s: For how long it was leased when it ended, if the beginning was seen; seconds.
+        reason: Why it was buried.
+        missed: How many events were not looked at.
+        is_usual: Whether the event changes nothing but a lease's end, or data.
+    """
+
+    queue: bytes
+    item_id: bytes | None
+    event: str
+    at_ms: int
+    before: State | None = None
+    after: State | None = None
+    holder: bytes | None = None
+    leased_s: float | None = None
+    reason: bytes | None = None
+    missed: int = 0
+    is_usual: bool = False

@@ -2,8 +2,7 @@
 
 import time
 
-from rwq_cli.core.inspect.events import FLUSHED, MISSED, Event
-from rwq_cli.core.model import State
+from rwq_cli.core.model import FLUSHED, MISSED, Event, State
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import DURATION, ID, NAME, TEXT, Fields, field

@@ -11,10 +11,10 @@ import redis
 
 from rwq_cli.core import NewItem, WorkQueue
 from rwq_cli.core.inspect import events
-from rwq_cli.core.inspect.events import Event, Tail
+from rwq_cli.core.inspect.events import Tail
 from rwq_cli.core.items.add import Due
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.model import State
+from rwq_cli.core.model import Event, State
 from rwq_cli.core.repair.clean import clean
 from rwq_cli.core.server import tracking
 from tests.conftest import AsUser, Foreign, StartServer
@@ -23,14 +23,19 @@ from tests.driver import Rwq, until
 pytestmark = pytest.mark.needs("tracking")
 
 
+def is_followed(raw: redis.Redis) -> bool:
+    """Whether the server tells somebody of changes."""
+    return any("B" in client["flags"] for client in raw.client_list())
+
+
 class Watcher:
     """Looks at a queue after each step."""
 
     def __init__(self, queue: WorkQueue) -> None:
         self.notes: list[str] = []
         queue.connection.on_wait = self.notes.append
-        self.tail = Tail([queue])
-        self.tail.look()
+        self.queue, self.tail = queue, Tail()
+        self.tail.look([queue])
 
     def after(self, step: Callable[[], object]) -> list[Event]:
         step()
@@ -39,7 +44,7 @@ class Watcher:
     def rest(self) -> list[Event]:
         """What has happened, until nothing does."""
         seen: list[Event] = []
-        while more := self.tail.look():
+        while more := self.tail.look([self.queue]):
             seen += more
         return seen
 
@@ -63,9 +68,7 @@ def watcher(queue: WorkQueue, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch
     watcher.tail.close()
 
 
-def test_every_operation_has_its_event(
-    queue: WorkQueue, watcher: Watcher, raw: redis.Redis
-) -> None:
+def test_every_operation_has_its_event(queue: WorkQueue, watcher: Watcher) -> None:
     def later(item_id: bytes) -> object:
         return list(queue.add_many([NewItem(item_id, b"", Due(60_000, from_now=True))]))
 
@@ -175,7 +178,6 @@ def test_cleans_expiry_and_a_flush(
 
 
 def test_nothing_is_lost_silently(
-    queue: WorkQueue,
     foreign: Foreign,
     watcher: Watcher,
     raw: redis.Redis,
@@ -214,7 +216,7 @@ def test_without_tracking_the_lists_are_looked_at(
 def test_lines_records_and_what_chooses(rwq: Rwq, foreign: Foreign, raw: redis.Redis) -> None:
     def later(*steps: Callable[[], object]) -> threading.Thread:
         def work() -> None:
-            until(lambda: any(client["sub"] == "1" for client in raw.client_list()))
+            until(lambda: is_followed(raw))
             for step in steps:
                 sleep(0.2)
                 step()
@@ -253,11 +255,11 @@ def test_a_server_that_is_lost_is_waited_for(rwq: Rwq, start_server: StartServer
     server = start_server()
     process = rwq.start("tail", "-q", "jobs", "-o", "jsonl", "-u", server.url)
     with server.client() as raw:
-        until(lambda: any(client["sub"] == "1" for client in raw.client_list()))
+        until(lambda: is_followed(raw))
     server.kill()
     server.start()
     with server.client() as raw:
-        until(lambda: any(client["sub"] == "1" for client in raw.client_list()))
+        until(lambda: is_followed(raw))
         Foreign(raw).waiting(b"a")
         sleep(0.3)
     process.send_signal(signal.SIGTERM)

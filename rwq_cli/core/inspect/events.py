@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.following import Followed, Follower
 from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.model import State
+from rwq_cli.core.model import FLUSHED, MISSED, Event, State
 from rwq_cli.core.server.tracking import Change
 from rwq_cli.core.state.probe import existing, probe
 from rwq_cli.core.state.rules import Facts
@@ -39,8 +39,7 @@ _PASSING = frozenset({State.ORPHANED, State.UNLISTED, State.ABANDONED, State.DUP
 _RETURNABLE = frozenset({State.ABANDONED, State.ORPHANED})
 _TAKEN = frozenset({State.LEASED, State.HELD})
 _ASIDE = frozenset({State.DELAYED, State.DUE, State.BURIED})
-FLUSHED = "flushed"
-MISSED, EDITED, RENEWED = "missed", "edited", "renewed"
+EDITED, RENEWED = "edited", "renewed"
 # What has happened to an item that is in a state now.
 _NAMES = {
     State.WAITING: "returned",
@@ -49,37 +48,6 @@ _NAMES = {
     State.BURIED: "buried",
     State.ABANDONED: "lost",
 }
-
-
-class Event(NamedTuple):
-    """Something that happened to an item.
-
-    Attributes:
-        queue: The queue's name.
-        item_id: The ID; None if it is about all items.
-        event: What happened, such as `leased`, or `added and completed`; `MISSED` for a number of
-            events that were not looked at, `FLUSHED` if all keys were deleted.
-        at_ms: When the server said so, by this machine's clock, unix ms.
-        before: The state before; None if it was not seen.
-        after: The state after.
-        holder: Who holds the lease, or held it before.
-        leased_s: For how long it was leased when it ended, if the beginning was seen; seconds.
-        reason: Why it was buried.
-        missed: How many events were not looked at.
-        is_usual: Whether the event changes nothing but a lease's end, or data.
-    """
-
-    queue: bytes
-    item_id: bytes | None
-    event: str
-    at_ms: int
-    before: State | None = None
-    after: State | None = None
-    holder: bytes | None = None
-    leased_s: float | None = None
-    reason: bytes | None = None
-    missed: int = 0
-    is_usual: bool = False
 
 
 class Seen(NamedTuple):
@@ -145,20 +113,23 @@ def _end_name(old: State | None, changed: Changed) -> str | None:
 class Tail:
     """Follows the items of queues; `matches` says of which IDs."""
 
-    def __init__(
-        self, queues: Sequence[Queue], matches: Callable[[bytes], bool] = lambda _item_id: True
-    ) -> None:
+    def __init__(self, matches: Callable[[bytes], bool] = lambda _item_id: True) -> None:
         self._matches = matches
         self._follower = Follower(
             (b":item:", b":lease:", b":leased_by_session:"),
             "the queue is looked at once a second, and what happens between two looks is not seen",
         )
-        self._tails = {queue.name: _QueueTail(queue) for queue in queues}
-        self._queues = list(queues)
+        self._tails: dict[bytes, _QueueTail] = {}
 
-    def look(self) -> list[Event]:
-        """Wait a moment for something to happen; return what has happened."""
-        groups = self._follower.by_server(self._queues)
+    def look(self, queues: Sequence[Queue]) -> list[Event]:
+        """Wait a moment for something to happen in these queues; return what has happened."""
+        if not queues:
+            time.sleep(_WAIT_S)
+            return []
+        self._tails = {
+            queue.name: self._tails.get(queue.name) or _QueueTail(queue) for queue in queues
+        }
+        groups = self._follower.by_server(queues)
         look = partial(self._look, wait_s=_WAIT_S / len(groups))
         events = [event for group in groups for event in self._follower.reading(group, look)]
         return sorted(events, key=lambda event: event.at_ms)
