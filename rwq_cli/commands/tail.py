@@ -17,7 +17,7 @@ from rwq_cli.core.model import Event
 from rwq_cli.views.events import EVENT_FIELDS, PLAIN, event_line
 
 # What chooses by more than keys and leases.
-_OF_DATA = ("match", "where", "older_than_s", "reason_glob", "returns")
+_OF_DATA = ("match", "where", "older_than_s", "reason_glob", "returns", "ttl")
 # Each look waits for something to happen.
 _EVERY_S = 0.001
 
