@@ -1,0 +1,90 @@
+"""Every option reaches what it is for: with it, something is called otherwise, or said."""
+
+from collections.abc import Callable
+from shutil import rmtree
+
+import pytest
+
+from tests.conftest import Foreign
+from tests.driver import Result, Rwq, configure
+from tests.kinds.lines import OPTION_LINES, OptionLine
+from tests.kinds.spy import Call, spying
+from tests.verbs import VERBS, fill
+
+# What reaches nothing, and why.
+REACHES_NOTHING = {
+    **dict.fromkeys(("wait --until-empty", "export --all"), "it says what is the default"),
+    "undo --redo": "tests/undo: it needs an undo before",
+}
+
+
+FILES = {
+    "file": "one\ntwo\n",
+    "other": "three\n",
+    "bad": '{"data": 1}\nx\n{"data": 2}\n',
+    "bad_export": '{"rwq_export": 1, "queue": "jobs"}\nx\n{"id": "i1", "data": "x"}\n',
+    "tasks/none": "",
+}
+GUARDED = """
+[contexts.guarded]
+url = "{url}"
+protect = "type"
+"""
+CONTEXTS = """
+[contexts.dev]
+url = "{url}"
+queue = "q"
+[contexts.elsewhere]
+url = "{url}"
+"""
+
+
+class Runner:
+    """Runs lines on the queue of the registry, with something to undo; the first pause ends one."""
+
+    def __init__(self, rwq: Rwq, foreign: Foreign) -> None:
+        self._rwq, self._foreign = rwq, foreign
+        self._names = {name: str(rwq.home / name) for name in (*FILES, "tasks", "export")}
+        self._names |= {"home": str(rwq.home), "url": rwq.variables["RWQ_URL"]}
+        (rwq.home / "tasks").mkdir()
+        for name, text in FILES.items():
+            (rwq.home / name).write_text(text)
+        fill(foreign)
+        (rwq.home / "export").write_bytes(rwq("export").out)
+
+    def __call__(self, path: str, line: str) -> Result:
+        rmtree(self._rwq.home / ".local", ignore_errors=True)
+        configure(self._rwq.home, "")
+        fill(self._foreign)
+        assert self._rwq("rm", "w3", "--yes").code == 0
+        contexts = GUARDED if "-c guarded" in line else CONTEXTS
+        configure(self._rwq.home, contexts.format(**self._names))
+        result = self._rwq(*line.format(**self._names).split(), stdin=VERBS[path].stdin)
+        assert b"this is a bug" not in result.err
+        return result
+
+    def calls(self, path: str, line: str) -> set[Call]:
+        """What the line calls."""
+        with spying() as calls:
+            self(path, line)
+        return calls
+
+
+@pytest.mark.parametrize("case", OPTION_LINES, ids=lambda case: f"{case.path} {case.option}")
+def test_an_option_reaches_what_it_is_for(
+    rwq: Rwq, foreign: Foreign, pauses: Callable[..., None], case: OptionLine
+) -> None:
+    if f"{case.path} {case.option}" in REACHES_NOTHING:
+        return
+    pauses()
+    run = Runner(rwq, foreign)
+    without = [run(case.path, case.line) for _ in range(2)]
+    result = run(case.path, case.with_option())
+    assert not result.notes.startswith("rwq: error"), result.notes
+    if result.code != without[0].code or (without[0] == without[1] != result):
+        return
+    first, second = (run.calls(case.path, case.line) for _ in range(2))
+    # What differs without it, too, says nothing.
+    noise = {call[:2] for call in first ^ second}
+    differing = run.calls(case.path, case.with_option()) ^ first
+    assert {call for call in differing if call[:2] not in noise}
