@@ -71,8 +71,7 @@ SELECTED = {
     "complete --older-than 0 -n 1": "w1",
     "complete --state held --state orphaned": "h1 o1",
     "release -n 1": "a1",
-    # Those that were looked at twice come last.
-    "release --all": "l1 h1 a1 a2",
+    "release --all": "a1 a2 l1 h1",
     "release --match of.a": "a1",
     "release --state orphaned": "o1",
     "bury --all": "w1 w2 w3 a1 a2",

@@ -61,6 +61,7 @@ OF_OPTIONS: dict[str, tuple[str, str]] = {
     "release --delay": ("release a1", "--delay 7m"),
     "release --force": ("release l1", "--force --yes"),
     "bury --force": ("bury l1", "--force --yes"),
+    "bury --yes": ("bury --state waiting -c guarded", "--yes=guarded"),
     "bury --reason": ("bury w1", "--reason because"),
     "edit --file": ("edit w1 --yes", "--file {file}"),
     "edit --run": ("edit w1 --yes", "--run cat"),
