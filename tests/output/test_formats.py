@@ -231,7 +231,8 @@ class TestEmpty:
     def test_a_doctor_of_no_queues_finds_nothing(self, run: Run) -> None:
         for output, text in {"json": "[]\n", "jsonl": "", "csv": "", "ids": ""}.items():
             found = run(f"doctor --all-queues --skip {OF_THE_SERVER}", "-o", output).as_tuple()
-            assert found == (0, text, "rwq: no queues on this server\nthe server: no findings\n"), output
+            assert found[:2] == (0, text), output
+            assert found[2].startswith("rwq: no queues on this server\n"), output
 
 
 def test_an_item_in_json(run: Run, foreign: Foreign) -> None:
