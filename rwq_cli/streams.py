@@ -22,11 +22,8 @@ _MARKS = {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
-# For ASCII text without a mark: bytes per character, and the index of the one that is not NUL.
-_SHAPES = {"UTF-32LE": (4, 0), "UTF-32BE": (4, 3), "UTF-16LE": (2, 0), "UTF-16BE": (2, 1)}
-# How many bytes are examined at most, and how many it takes at least.
-_SHAPE_BYTES, _SHAPE_BYTES_MIN = 64, 4
-_TEXT_BYTES = frozenset(b"\t\n\r" + bytes(range(0x20, 0x7F)))
+# The longest.
+_MARK_BYTES = 4
 
 _BUFFER_BYTES = 1 << 16
 
@@ -82,27 +79,18 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def foreign_encoding(text: bytes) -> str | None:
-    """Return the encoding of text that is UTF-16 or UTF-32; None for any other."""
-    if b"\0" not in text:
-        # Two bytes that look like a mark are data.
-        return None
-    for mark, name in _MARKS.items():
-        if text.startswith(mark):
-            return name
-    for name, (width, at) in _SHAPES.items():
-        start = text[: min(_SHAPE_BYTES, len(text) // width * width)]
-        letters = start[at::width]
-        others_are_nul = len(letters) + start.count(0) == len(start) >= _SHAPE_BYTES_MIN
-        if others_are_nul and _TEXT_BYTES.issuperset(letters):
-            return name
-    return None
+    """Return the encoding of text with the mark of UTF-16 or UTF-32; None for any other."""
+    # Without a NUL, two bytes that look like a mark are data.
+    marks = _MARKS if b"\0" in text else {}
+    return next((name for mark, name in marks.items() if text.startswith(mark)), None)
 
 
 def may_be_foreign(start: bytes) -> bool:
     """Return True if more bytes are needed to know the encoding of text that begins like this."""
-    if len(start) >= _SHAPE_BYTES_MIN or b"\n" in start:
+    if len(start) >= _MARK_BYTES or b"\n" in start:
         return False
-    return b"\0" in start or any(mark.startswith(start) for mark in (MARK, *_MARKS))
+    is_marked = any(start.startswith(mark) for mark in _MARKS)
+    return is_marked or any(mark.startswith(start) for mark in (MARK, *_MARKS))
 
 
 def how_to_convert(encoding: str) -> str:

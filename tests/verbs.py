@@ -528,8 +528,8 @@ VERBS: dict[str, Row] = {
     ),
     "diff": Row(
         "diff jobs copy",
-        ok=("diff none nothing",),
-        no=("diff jobs none", "diff jobs copy"),
+        ok=("diff jobs --file - < {export}",),
+        no=("diff jobs none", "diff jobs copy", "diff none nothing"),
         usage=_refused("diff jobs"),
     ),
     "top": Row(

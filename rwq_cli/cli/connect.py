@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rwq_cli.cli.interrupts import cancel_on_interrupt
 from rwq_cli.cli.settings import LOCAL, Settings
-from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType
+from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType, text_of
 from rwq_cli.core.keys import is_glob
 from rwq_cli.output.escape import escaped, escaped_text
 
@@ -209,7 +209,12 @@ def queue_handles(
     if settings.verbose:
         for name in names:
             settings.environment.note(f"queue {escaped(name)} ({origin})", once=True)
-    return [WorkQueue(connection, name, holder=settings.holder) for name in names]
+    queues = [WorkQueue(connection, name, holder=settings.holder) for name in names]
+    for queue in queues:
+        if queue.keys.has_odd_ends:
+            note = f"rwq: note: the queue's name begins or ends so: {text_of(queue.name)!a}"
+            settings.environment.note(note, once=True)
+    return queues
 
 
 def remembered(find: Callable[[], T]) -> Callable[[], T]:

@@ -1,7 +1,8 @@
 """`rwq add`: add items."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input import records
 from rwq_cli.input.records import IdRule, InputFormat, RecordReader, parse_id_rule
-from rwq_cli.input.values import parse_time
+from rwq_cli.input.values import parse_time, time_note
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import bytes_fields
@@ -92,67 +93,138 @@ def add(
     rwq add -q jobs --at 08:00 -f urls.txt
     rwq add -q '{jobs:1}' -q '{jobs:2}' -f urls.txt --id-from sha256
     """
+    plan = _Plan(
+        *_sources(data or (), file or ()),
+        input_format=input_format,
+        item_id=item_id,
+        id_from=id_from,
+        unchecked=unchecked,
+        binary_ids=binary_ids,
+        strict=strict,
+        reconnect_s=reconnect_s,
+        dry_run=dry_run,
+    )
+    plan.check()
+    if delay_s is not None and at is not None:
+        raise InvalidArgument.both("--delay", "--at")
+    queues = open_queues(settings)
+    if len(queues) > 1 and reconnect_s is not None:
+        raise InvalidArgument("--reconnect adds to one queue", "give -q once")
+    reader = plan.reader(settings, _due(settings, queues[0], delay_s, at))
+    items = plan.items(settings, reader)
+    return _add(settings, queues, plan, reader, items)
+
+
+def _sources(data: Sequence[str], files: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The items that are arguments, and the files to read; one of them is empty."""
     if data == ["-"]:
-        data, file = None, [*(file or ()), "-"]
-    if data and file:
+        data, files = (), [*files, "-"]
+    if "-" in data:
+        raise InvalidArgument(
+            "- reads the items from stdin, and cannot be combined with other items",
+            "drop the other items; echo - | rwq add adds one that is a -",
+        )
+    if data and files:
         raise InvalidArgument(
             "items come from arguments or from files, not both", "use one of them"
         )
-    if item_id is not None and id_from is not None:
-        raise InvalidArgument.both("--id", "--id-from")
-    if delay_s is not None and at is not None:
-        raise InvalidArgument.both("--delay", "--at")
-    if reconnect_s is not None:
-        has_ids = item_id is not None or id_from or input_format is InputFormat.JSONL
-        if unchecked or not has_ids:
+    return data, files
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    input_format: InputFormat
+    item_id: bytes | None
+    id_from: IdRule | None
+    unchecked: bool
+    binary_ids: bool
+    strict: bool
+    reconnect_s: float | None
+    dry_run: bool
+
+
+@dataclass(frozen=True)
+class _Plan(_Options):
+    """What is added, and how."""
+
+    data: Sequence[str]
+    # Without data, at least stdin.
+    files: Sequence[str]
+
+    def check(self) -> None:
+        if self.item_id is not None and self.id_from is not None:
+            raise InvalidArgument.both("--id", "--id-from")
+        if self.item_id is not None and not (self.binary_ids or is_text(self.item_id)):
+            raise InvalidArgument(records.NOT_TEXT, "--binary-ids adds it")
+        has_ids = self.item_id is not None or self.id_from or self.input_format is InputFormat.JSONL
+        if self.reconnect_s is not None and (self.unchecked or not has_ids):
             raise InvalidArgument(
                 "--reconnect needs IDs, and the check for duplicates",
                 "use --id-from, not --unchecked",
             )
-    queues = open_queues(settings)
-    queue = queues[0]
-    if len(queues) > 1 and reconnect_s is not None:
-        raise InvalidArgument("--reconnect adds to one queue", "give -q once")
-    due = Due(delay_s * 1000, from_now=True) if delay_s else None
-    if at is not None:
-        due = Due(parse_time(at, queue.now_ms), from_now=False)
-    reader = RecordReader(
-        settings.environment,
-        input_format,
-        id_from or records.random_id,
-        strict=strict,
-        report=bad_record_reporter(settings, "not added"),
-        due=due,
-        binary_ids=binary_ids,
-    )
-    if settings.progress is not None:
-        settings.progress.fraction = reader.fraction
-    items = reader.from_arguments(data) if data else reader.from_files(file or ["-"])
-    if not data and not file and settings.environment.stdin_is_terminal:
-        settings.environment.note("reading items from the terminal, one per line; Ctrl-D ends")
-    if item_id is not None:
-        if not (binary_ids or is_text(item_id)):
-            raise InvalidArgument(records.NOT_TEXT, "--binary-ids adds it")
-        items = records.with_id(items, item_id)
+
+    def reader(self, settings: Settings, due: Due | None) -> RecordReader:
+        reader = RecordReader(
+            settings.environment,
+            self.input_format,
+            self.id_from or records.random_id,
+            strict=self.strict,
+            report=bad_record_reporter(settings, "not added"),
+            due=due,
+            binary_ids=self.binary_ids,
+        )
+        if settings.progress is not None:
+            settings.progress.fraction = reader.fraction
+        return reader
+
+    def items(self, settings: Settings, reader: RecordReader) -> Iterator[NewItems | Flush]:
+        if self.data:
+            items = reader.from_arguments(self.data)
+        else:
+            items = reader.from_files(self.files or ["-"])
+        if not self.data and not self.files and settings.environment.stdin_is_terminal:
+            settings.environment.note("reading items from the terminal, one per line; Ctrl-D ends")
+        return items if self.item_id is None else records.with_id(items, self.item_id)
+
+
+def _due(settings: Settings, queue: WorkQueue, delay_s: float | None, at: str | None) -> Due | None:
+    """When the items are due, by the server's clock; a time that may be a mistake is noted."""
+    if at is None:
+        return Due(delay_s * 1000, from_now=True) if delay_s else None
+    now_ms = queue.now_ms()
+    unix_ms = parse_time(at, lambda: now_ms)
+    if (note := time_note(at, unix_ms, now_ms)) is not None:
+        settings.environment.note(f"rwq: note: --at {escaped_text(note)}")
+    return Due(unix_ms, from_now=False)
+
+
+def _add(
+    settings: Settings,
+    queues: Sequence[WorkQueue],
+    plan: _Plan,
+    reader: RecordReader,
+    items: Iterable[NewItems | Flush],
+) -> ExitStatus:
+    """Add the items, each to the queue that its ID picks, and show what became of them."""
     added: Counter[bytes] = Counter()
-    found: Iterable[tuple[bytes, OutcomeBatch]]
+    batches: Iterable[tuple[bytes, OutcomeBatch]]
     if len(queues) > 1:
-        found = add_spread(queues, items, unique=unchecked, dry_run=dry_run)
+        batches = add_spread(queues, items, unique=plan.unchecked, dry_run=plan.dry_run)
         out = Outcomes(
             settings,
             _KIND,
             None,
-            dry_run=dry_run,
+            dry_run=plan.dry_run,
             explain=lambda failed: ("one of its keys has the wrong type" for _ in failed),
             where=lambda: f" ({_named(added)} on {settings.server_label})",
         )
     else:
-        batches = _batches(settings, queue, items, reconnect_s, unique=unchecked, dry_run=dry_run)
-        found = ((queue.name, batch) for batch in batches)
-        out = outcomes_of(settings, queue, _KIND, dry_run=dry_run)
+        (queue,) = queues
+        batches = ((queue.name, batch) for batch in _batches(settings, queue, items, plan))
+        out = outcomes_of(settings, queue, _KIND, dry_run=plan.dry_run)
     out.extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}
     with out:
-        for name, batch in found:
+        for name, batch in batches:
             added[name] += batch.count(Status.ADDED)
             out.rows(batch, name)
     if len(queues) == 1:
@@ -170,21 +242,16 @@ def _named(added: Mapping[bytes, int]) -> str:
 
 
 def _batches(
-    settings: Settings,
-    queue: WorkQueue,
-    items: Iterable[NewItems | Flush],
-    reconnect_s: float | None,
-    *,
-    unique: bool,
-    dry_run: bool,
+    settings: Settings, queue: WorkQueue, items: Iterable[NewItems | Flush], plan: _Plan
 ) -> Iterator[OutcomeBatch]:
     """Add items; while a lost server may come back, send unacknowledged ones again."""
+    unique, dry_run, reconnect_s = plan.unchecked, plan.dry_run, plan.reconnect_s
     if reconnect_s is None:
         yield from add_batches(queue, items, unique=unique, dry_run=dry_run).batches
         return
     # Parts of one call each: those not read yet, and those sent but not acknowledged.
     unread: Iterator[NewItems | Flush] = chain.from_iterable(
-        [each] if isinstance(each, Flush) else each.parts() for each in items
+        [batch] if isinstance(batch, Flush) else batch.parts() for batch in items
     )
     sent: list[NewItems] = []
     lost_s: float | None = None
@@ -199,8 +266,8 @@ def _batches(
         try:
             for batch in add_batches(queue, chain(list(sent), later()), dry_run=dry_run).batches:
                 # A call may have been refused and the next one accepted.
-                at = next(at for at, part in enumerate(sent) if part.ids[0] == batch.ids[0])
-                del sent[at]
+                first_id = batch.ids[0]
+                del sent[next(n for n, part in enumerate(sent) if part.ids[0] == first_id)]
                 lost_s = None
                 yield batch
             return

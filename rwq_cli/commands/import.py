@@ -10,7 +10,13 @@ from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption
 from rwq_cli.cli.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
-from rwq_cli.commands.undoing import Undo, bad_line_reporter, restoring_kind, results_restored
+from rwq_cli.commands.undoing import (
+    Undo,
+    bad_line_reporter,
+    note_incompleteness,
+    restoring_kind,
+    results_restored,
+)
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.restore import OnConflict, forget_marks, restore
@@ -74,66 +80,99 @@ def import_(
                 "name a file, or use --yes",
             )
         _confirm(settings, connection, file)
-    report_line = bad_line_reporter(settings, file)
-    rejected: list[str] = []
+    return _Run(settings, connection, file, on_conflict, strict, dry_run).restore()
 
-    def reject(number: int, reason: str) -> None:
-        report_line(number, reason)
-        if len(rejected) < NAMED_FAILURES:
-            rejected.append(f"line {number}: {reason}")
 
-    reader = ExportReader(settings.environment, file, strict=strict, report=reject)
+class _Run:
+    """One import of an export of one or several queues."""
 
-    def forget(restored: Iterable[WorkQueue]) -> None:
-        if reader.file_id is not None and not (reader.is_stopped or dry_run):
-            for queue in restored:
-                forget_marks(queue, reader.file_id)
+    def __init__(
+        self,
+        settings: Settings,
+        connection: "Connection",
+        file: str,
+        on_conflict: OnConflict,
+        strict: bool,
+        dry_run: bool,
+    ) -> None:
+        self._settings, self._connection = settings, connection
+        self._on_conflict, self._dry_run = on_conflict, dry_run
+        report_line = bad_line_reporter(settings, file)
+        # The reasons of the first lines of a queue that were rejected.
+        self._rejected: list[str] = []
 
-    is_one = bool(reader.header.queue)
-    parts = None if is_one else Parts(settings)
-    queues: dict[bytes, WorkQueue] = {}
-    status, reported, binary_ids = ExitStatus.OK, 0, 0
-    for queue, lines in _parts(settings, connection, reader):
-        queues.setdefault(queue.name, queue)
-        undo = Undo(settings, queue, "import", restores="what was replaced")
+        def reject(number: int, reason: str) -> None:
+            report_line(number, reason)
+            if len(self._rejected) < NAMED_FAILURES:
+                self._rejected.append(f"line {number}: {reason}")
+
+        self._reader = ExportReader(settings.environment, file, strict=strict, report=reject)
+        # How many lines earlier queues have rejected.
+        self._reported = 0
+        self._is_one = bool(self._reader.header.queue)
+        self._summary = None if self._is_one else Parts(settings)
+        self._binary_ids = 0
+
+    def restore(self) -> ExitStatus:
+        settings, reader = self._settings, self._reader
+        queues: dict[bytes, WorkQueue] = {}
+        status = ExitStatus.OK
+        for queue, lines in _parts(settings, self._connection, reader):
+            queues.setdefault(queue.name, queue)
+            status = self._restore_queue(queue, lines)
+        if self._binary_ids:
+            settings.environment.note(
+                f"note: {human.count(self._binary_ids)} of the IDs are not UTF-8: workers and "
+                "cleaners of other languages fail on them; rwq doctor names them"
+            )
+        if not self._is_one:
+            self._forget(queues.values())
+        if self._reported < reader.rejected:
+            raise InvalidArgument("no line of this export can be used", "see the errors above")
+        status = status if self._summary is None else self._summary.finish()
+        incomplete = note_incompleteness(settings, reader)
+        return status or incomplete
+
+    def _restore_queue(self, queue: WorkQueue, lines: Iterable[Line | Flush]) -> ExitStatus:
+        reader, replaces = self._reader, self._on_conflict is OnConflict.REPLACE
+        undo = Undo(self._settings, queue, "import", restores="what was replaced")
         results: Counter[Status] = Counter()
-        name = "" if is_one else escaped(queue.name)
-        with undo.outcomes(_KIND, dry_run=dry_run, reasons=_REASONS, parts=parts, name=name) as out:
-            out.rejected = rejected
-            out.extra = lambda before=reported, results=results: {  # type: ignore[misc]
-                "rejected": reader.rejected - before,
+        name, dry_run = "" if self._is_one else escaped(queue.name), self._dry_run
+        with undo.outcomes(
+            _KIND, dry_run=dry_run, reasons=_REASONS, parts=self._summary, name=name
+        ) as out:
+            out.rejected = self._rejected
+            out.extra = lambda: {
+                "rejected": reader.rejected - self._reported,
                 "imported-before": 0,
                 **results_restored(results),
             }
             restored = restore(
                 queue,
                 lines,
-                on_conflict=on_conflict,
+                on_conflict=self._on_conflict,
                 file_id=reader.file_id,
                 results=results,
-                journal=undo if on_conflict is OnConflict.REPLACE else None,
+                journal=undo if replaces else None,
                 dry_run=dry_run,
             )
             for batch in restored.batches:
                 out.rows(batch)
                 imported = batch.ids_with(Status.IMPORTED)
-                binary_ids += sum(not is_text(item_id) for item_id in imported)
-            if is_one:
+                self._binary_ids += sum(not is_text(item_id) for item_id in imported)
+            if self._is_one:
                 # If this fails, the error is reported with what was done.
-                forget([queue])
+                self._forget([queue])
         status = out.finish(undo_file=undo.name)
-        reported = reader.rejected
-        rejected.clear()
-    if binary_ids:
-        settings.environment.note(
-            f"note: {human.count(binary_ids)} of the IDs are not UTF-8: workers and cleaners of "
-            "other languages fail on them; rwq doctor names them"
-        )
-    if not is_one:
-        forget(queues.values())
-    if reported < reader.rejected:
-        raise InvalidArgument("no line of this export can be used", "see the errors above")
-    return status if parts is None else parts.finish()
+        self._reported = reader.rejected
+        self._rejected.clear()
+        return status
+
+    def _forget(self, queues: Iterable[WorkQueue]) -> None:
+        reader = self._reader
+        if reader.file_id is not None and not (reader.is_stopped or self._dry_run):
+            for queue in queues:
+                forget_marks(queue, reader.file_id)
 
 
 def _parts(
@@ -146,8 +185,8 @@ def _parts(
             f"{reader.name} is an export of several queues, each restored under its own name",
             "leave out -q",
         )
-    for found, lines in reader.queues():
-        name, origin = (settings.queue if is_one else found), settings.queue_origin
+    for queue_name, lines in reader.queues():
+        name, origin = (settings.queue if is_one else queue_name), settings.queue_origin
         yield queue_handles(settings, connection, [name], origin if is_one else "file")[0], lines
 
 
@@ -158,7 +197,7 @@ def _confirm(settings: Settings, connection: "Connection", file: str) -> None:
         outcomes = restore(
             queue, lines, on_conflict=OnConflict.REPLACE, file_id=reader.file_id, dry_run=True
         )
-        ids = [each.item_id for each in outcomes if each.status is Status.REPLACED]
+        ids = [outcome.item_id for outcome in outcomes if outcome.status is Status.REPLACED]
         leased = sum(f.has_data and f.session is not None for f in probe(queue, ids))
         queue.progress.hide()
         what = f"replace {{}} with what {reader.name} has"

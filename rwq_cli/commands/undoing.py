@@ -10,10 +10,11 @@ from typing import Any
 
 from rwq_cli.cli.connect import command_lines
 from rwq_cli.cli.outcomes import bad_record_reporter, kind_of, outcomes_of
-from rwq_cli.commands import Settings, escaped
+from rwq_cli.commands import ExitStatus, Settings, escaped
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.output.outcomes import Kind, Outcomes
 from rwq_cli.undo.file import UndoFile, default_directory
@@ -147,7 +148,22 @@ def results_restored(results: Counter[Status]) -> dict[str, int]:
     }
 
 
-def bad_line_reporter(settings: Settings, name: str) -> Callable[[int, str], None]:
+def note_incompleteness(settings: Settings, reader: ExportReader) -> ExitStatus:
+    """Say if an export that was read to its end may not be whole; return the exit code for that."""
+    reason = reader.incompleteness()
+    if reason is None:
+        return ExitStatus.OK
+    text, is_sure = reason
+    if is_sure:
+        settings.environment.error(f"rwq: error: {text}")
+        return ExitStatus.PARTIAL
+    settings.environment.note(f"rwq: note: {text}")
+    return ExitStatus.OK
+
+
+def bad_line_reporter(
+    settings: Settings, name: str, consequence: str = "not imported"
+) -> Callable[[int, str], None]:
     place = "line" if name == "-" else f"{name}, line"
-    report = bad_record_reporter(settings, "not imported")
+    report = bad_record_reporter(settings, consequence)
     return lambda number, reason: report(place, number, reason)

@@ -97,13 +97,25 @@ class QueueKeys:
         self.outer_names = [name[: found.start() + 1] for found in _NESTED_NAME.finditer(name)]
 
     def check_new(self) -> None:
-        """Refuse a queue that may be created if its keys look like those of another's items."""
+        """Refuse a queue that may be created if its keys look like those of another's items, or if
+        its name was probably quoted wrongly."""
+        if self.has_odd_ends:
+            raise InvalidArgument(
+                f"the name of a new queue begins or ends with white space or a quote: "
+                f"{text_of(self.name)!a}",
+                "take that away, also where a file or a Secret adds the end of its line",
+            )
         if self.outer_names:
             name, other = text_of(self.name), text_of(self.outer_names[0])
             raise InvalidArgument(
                 f"the keys of a queue named {name} would look like items of the queue {other}",
                 "name it without :item, :lease, :leased_by_session, :result and :undo",
             )
+
+    @property
+    def has_odd_ends(self) -> bool:
+        """Whether the name begins or ends with white space or a quote."""
+        return self.name != self.name.strip(b" \t\r\n\v\f\"'")
 
     def item(self, item_id: bytes) -> bytes:
         return self.item_prefix + item_id

@@ -55,6 +55,11 @@ class _Header(Struct):
     undo: dict[str, str | int | None] | None = None
 
 
+class _Counts(Struct):
+    items: _Whole
+    results: _Whole
+
+
 class _Record(Struct):
     # In a file with several queues.
     queue: str | None = None
@@ -89,6 +94,7 @@ class _Record(Struct):
     restored: bool | UnsetType = UNSET
     closed: _Trailer | UnsetType = UNSET
     lines_b64: bytes = b""
+    export_end: _Counts | UnsetType = UNSET
 
 
 class ControlLine(NamedTuple):
@@ -228,6 +234,9 @@ class ExportReader:
         self._strict, self._report = strict, report
         self.rejected = 0
         self.is_stopped = False
+        # How many lines had an item or a result, and how many the last line counts.
+        self._lines_read = 0
+        self._lines_counted: int | None = None
         # The SHA-256 of the rest of a file, in hexadecimal; None if it is not a file.
         self.file_id: bytes | None = None
         self._open = ExitStack()
@@ -247,6 +256,18 @@ class ExportReader:
         )
         found = (each[1] for each in self._lines if not isinstance(each, Flush) and each[1])
         self.header = parse_header(next(found, b""), self.name)
+
+    def incompleteness(self) -> tuple[str, bool] | None:
+        """Why what was read to its end may not be the whole export, and whether it surely is not;
+        None if it is whole."""
+        if self.is_stopped or self.header.origin is not None:
+            return None
+        if self._lines_counted is None:
+            return f"{self.name} has no end line: it was cut, or its lines were chosen", False
+        if self._lines_counted == self._lines_read:
+            return None
+        counts = f"{self._lines_read:,} of the {self._lines_counted:,} lines"
+        return f"{self.name} has {counts} that its end line counts", True
 
     def queues(self) -> Iterator[tuple[bytes, Iterator[Line | Flush]]]:
         """Yield each queue with its lines, which must be read before the next queue; the queue that
@@ -271,10 +292,15 @@ class ExportReader:
                     continue
                 try:
                     named, entry = parse_line(text)
+                    if isinstance(entry, ControlLine) and entry.word is ControlWord.EXPORT_END:
+                        counts = entry.value
+                        self._lines_counted = counts.items + counts.results
+                        continue
                     if not (self.header.queue or named):
                         raise BadRecord("it does not name a queue")
                 except BadRecord as error:
                     self.rejected += 1
+                    self._lines_read += 1
                     self._report(number, str(error))
                     if self._strict:
                         self.is_stopped = True
@@ -282,6 +308,7 @@ class ExportReader:
                     continue
                 if isinstance(entry, ControlLine):
                     continue
+                self._lines_read += 1
                 queue = self.header.queue or named or b""
                 if isinstance(entry, Result) and entry.ttl_ms is None:
                     # Something else removed its expiry; rwq stores no result without one.

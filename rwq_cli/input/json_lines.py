@@ -1,9 +1,11 @@
 """Items in JSON lines: one object per line with `data` or `data_b64`, optionally `id` and `delay`.
+Other fields, and fields that come twice, are errors: a mistyped `delay` would be due now.
 
 A JSON value is not decoded and encoded again. Only the whitespace between its tokens is removed, so
 no number loses a digit.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +20,7 @@ from rwq_cli.output.json_text import check_utf8, field_error, reason_of, text_of
 from rwq_cli.streams import MARK
 
 
-class _Record(Struct, gc=False):
+class _Record(Struct, gc=False, forbid_unknown_fields=True):
     data: Raw = Raw()
     data_b64: bytes | None = None
     id: Raw = Raw()
@@ -30,6 +32,7 @@ class _DataOnly(Struct, gc=False, forbid_unknown_fields=True):
     data: Raw
 
 
+_NAMES = [f'"{name}"'.encode() for name in _Record.__struct_fields__]
 # The text of a field that is missing or null.
 _ABSENT = (b"", b"null")
 _record = Decoder(_Record).decode
@@ -42,7 +45,10 @@ def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
     """Return the data of lines that have `data` alone; None if one of them is different."""
     # The result is what `parse_record` would return for each, in two thirds of the time.
     try:
-        check_utf8(b"\n".join(lines))
+        text = b"\n".join(lines)
+        check_utf8(text)
+        if text.count(b'"data"') != len(lines):
+            return None
         return [text_of(_data_only(line).data) for line in lines]
     except (ValueError, RecursionError):
         return None
@@ -51,7 +57,10 @@ def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
 def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due | None]:
     """Parse a line: its ID or None, its data, and when it is due (`due` if it has no delay)."""
     # Where files were concatenated, a byte order mark is in the middle.
-    record = _decode(_record, line.removeprefix(MARK), "not a JSON object with data or data_b64")
+    line = line.removeprefix(MARK)
+    record = _decode(_record, line, "not a JSON object with data or data_b64")
+    if any(line.count(name) > 1 for name in _NAMES):
+        _check_fields_once(line)
     data = _either("data", record.data, record.data_b64)
     if data is None:
         if not bytes(record.data):
@@ -62,6 +71,19 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
         raise BadRecord("its id is empty")
     delay = bytes(record.delay)
     return item_id, data, due if delay in _ABSENT else _due_after(delay)
+
+
+def _check_fields_once(line: bytes) -> None:
+    # The last call is for the object itself; the decoder above takes the last of two fields.
+    names: list[str] = []
+
+    def note_names(pairs: list[tuple[str, object]]) -> None:
+        names[:] = [name for name, _ in pairs]
+
+    json.loads(line, object_pairs_hook=note_names)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise BadRecord(f"it has {twice} twice")
 
 
 def _either(name: str, text: Raw, decoded: bytes | None) -> bytes | None:
@@ -88,6 +110,11 @@ def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
         check_utf8(text)
         return decode(text)
     except ValidationError as error:
+        _, is_unknown, name = str(error).partition("unknown field ")
+        if is_unknown:
+            raise BadRecord(
+                f"it has a field {name}, and only data, data_b64, id, id_b64 and delay are known"
+            )
         raise BadRecord(field_error(error) if "`$." in str(error) else otherwise)
     except (ValueError, RecursionError) as error:
         raise BadRecord(reason_of(text, error))

@@ -66,6 +66,26 @@ def parse_time(text: str, now_ms: Callable[[], int]) -> int:
     return unix_ms
 
 
+def time_note(text: str, unix_ms: int, now_ms: int) -> str | None:
+    """What is to be noted of a time that `parse_time` has parsed; None for nothing."""
+    from rwq_cli.output import human
+
+    stripped = text.strip()
+    if unix_ms < now_ms:
+        return f"{stripped} was {human.duration((now_ms - unix_ms) / 1000)} ago"
+    if _UNIX.fullmatch(stripped):
+        return None
+    instant = datetime.fromtimestamp(unix_ms / 1000)
+    is_dated = _DATED.fullmatch(stripped) is not None
+    wanted = datetime.fromisoformat(stripped).timetz() if is_dated else time.fromisoformat(stripped)
+    # Where clocks are set forward, an hour does not exist.
+    if wanted.tzinfo is None and instant.time().replace(microsecond=0) != wanted.replace(
+        microsecond=0
+    ):
+        return f"{stripped} does not exist on that day here: it is {instant:%H:%M}"
+    return None
+
+
 def _next(of_day: time, now_ms: int) -> int:
     """Return the next instant with this time of day, unix ms."""
     today = datetime.fromtimestamp(now_ms / 1000, of_day.tzinfo)

@@ -1,12 +1,11 @@
 """The lines of exports and undo files, all JSON: a header, then an item or a result per line."""
 
 from enum import StrEnum
-from operator import itemgetter
 from typing import NamedTuple
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.probe import ItemSnapshot
-from rwq_cli.output.field import NAME, Fields, bytes_fields, field, to_json
+from rwq_cli.output.field import Fields, bytes_fields, field, to_json
 
 # The version of the format, which changes if older readers would misread the file: in version 2,
 # each line names its queue.
@@ -45,7 +44,7 @@ class Header(NamedTuple):
 
 
 class ControlWord(StrEnum):
-    """The kind of a control line in an undo file; see `rwq_cli.undo.file`."""
+    """The kind of a control line: of an undo file, see `rwq_cli.undo.file`, or an export's last."""
 
     NOT_REMOVED = "kept"
     REMOVED = "taken"
@@ -53,6 +52,7 @@ class ControlWord(StrEnum):
     BEGUN = "begun"
     RESTORED = "restored"
     CLOSED = "closed"
+    EXPORT_END = "export_end"
 
 
 class Trailer(NamedTuple):
@@ -94,6 +94,11 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
     return to_json({**named, **fields}) + b"\n"
 
 
+def export_end_line(items: int, results: int) -> bytes:
+    """Return the last line of an export, by which a reader knows that nothing was cut off."""
+    return control_line(ControlWord.EXPORT_END, {"items": items, "results": results})
+
+
 def control_line(word: ControlWord, value: object = True, **more: object) -> bytes:
     """Return a line of an undo file that is neither an item nor a result."""
     return to_json({word.value: value, **more}) + b"\n"
@@ -113,13 +118,6 @@ _ITEM_FIELDS: Fields[ItemSnapshot] = Fields(
     field("reason", "reason", "why a buried item was buried"),
     field("returns", "returns", "how often it was returned"),
     field("nearer", "nearer", "`next` or `last`: the end of the queue that it was nearer to"),
-)
-# For formats other than the export's own: each item with its queue's name.
-EXPORT_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
-    _ITEM_FIELDS.title,
-    *(each.within(itemgetter(1)) for each in _ITEM_FIELDS.all),
-    field("queue", itemgetter(0), "the queue's name, in an export of several queues", NAME),
-    is_stream=True,
 )
 
 # Written to an undo file before anything in it is restored.

@@ -83,6 +83,7 @@ PREPARED = {
         ("rwq diff jobs jobs-copy", "rwq diff jobs jobs-copy -o jsonl"),
         "rwq export -q jobs | rwq import -q jobs-copy -",
     ),
+    "rwq diff jobs --file jobs.jsonl": "rwq export -q jobs > jobs.jsonl",
     "rwq diff jobs --to-context new": "rwq export -q jobs | rwq import -c new -q jobs -",
     "rwq context show": "unset RWQ_URL",
     "rwq context use -": "rwq context use old",

@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,7 @@ def test_strict_adds_nothing_after_a_bad_line(rwq: Rwq, raw: redis.Redis) -> Non
         (b'{"data_b64": "//4=", "id": "a"}', b"a", b"\xff\xfe"),
         (b'{"data": null, "data_b64": "YQ==", "id": 42}', b"42", b"a"),
         (b'{"data": "x", "data_b64": null, "id_b64": "/w=="}', b"\xff", b"x"),
-        (b'  {"data": "x", "delay": null, "other": 1, "id": null}  ', None, b"x"),
+        (b'  {"data": "x", "delay": null, "id": null}  ', None, b"x"),
     ],
 )
 def test_a_json_line_has_data_and_id_as_text_base64_or_json(
@@ -117,6 +118,68 @@ def test_a_json_line_has_data_and_id_as_text_base64_or_json(
     assert rwq("add", "--format", "jsonl", "--binary-ids", stdin=line + b"\n").code == 0
     assert waiting_data(raw) == [data]
     assert item_id is None or waiting_ids(raw) == [item_id]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"data": "x", "Delay": "5m"}', "it has a field `Delay`, and only data, "),
+        (b'{"data": "x", "data": "y"}', "it has data twice"),
+        (b'{"id": "a", "data": {"data": 1, "id": 2, "id": 3}, "id": "b"}', "it has id twice"),
+    ],
+)
+def test_a_field_that_is_unknown_or_comes_twice_is_an_error(
+    rwq: Rwq, raw: redis.Redis, line: bytes, reason: str
+) -> None:
+    good = b'{"data": {"data": 1, "data": 2, "other": 3}}'
+    result = rwq("add", "--format", "jsonl", stdin=b"\n".join((good, line, b"")))
+    assert (result.code, result.notes.splitlines()[0].partition(reason)[1]) == (3, reason)
+    assert len(waiting_data(raw)) == 1
+
+
+def test_a_dash_beside_other_items_is_an_error(rwq: Rwq, raw: redis.Redis) -> None:
+    for words in (("a", "-"), ("-", "-")):
+        result = rwq("add", *words, stdin=b"x\n")
+        assert (result.code, raw.keys()) == (2, [])
+        assert "cannot be combined with other items" in result.notes
+    assert rwq("add", "-", stdin=b"x\n").code == 0
+
+
+@pytest.mark.parametrize(
+    ("at", "note"),
+    [
+        ("2020-01-01T00:00", "rwq: note: --at 2020-01-01T00:00 was "),
+        ("@1700000000", "rwq: note: --at @1700000000 was "),
+        ("2127-03-30T02:30", "rwq: note: --at 2127-03-30T02:30 does not exist on that day here: "),
+        ("2127-03-30T03:30", None),
+        ("2127-03-30T02:30Z", None),
+        ("23:59", None),
+    ],
+)
+def test_a_time_that_may_be_a_mistake_is_noted(
+    rwq: Rwq, set_zone: Callable[[str], None], at: str, note: str | None
+) -> None:
+    # Clocks go forward on the last Sunday of March.
+    set_zone("CET-1CEST,M3.5.0,M10.5.0/3")
+    result = rwq("add", "--at", at, "x")
+    assert result.code == 0
+    assert (note is None) or result.notes.startswith(note)
+    assert (note is None) is not result.notes.startswith("rwq: note")
+
+
+@pytest.mark.parametrize("name", ["jobs\n", " jobs", '"jobs"', "'jobs'", "jobs\t"])
+def test_a_name_with_odd_ends_is_refused_where_the_queue_would_be_new(
+    rwq: Rwq, raw: redis.Redis, name: str
+) -> None:
+    """As it comes from a Secret or a file; to look at such a queue is possible."""
+    rwq.variables["RWQ_QUEUE"] = name
+    result = rwq("add", "x")
+    assert (result.code, raw.keys()) == (2, [])
+    assert "begins or ends with white space or a quote" in result.notes
+    raw.lpush(f"{name}:queue", "a")
+    result = rwq("ls", "-o", "ids")
+    assert (result.code, result.text) == (0, "a\n")
+    assert result.notes.startswith("rwq: note: the queue's name begins or ends so: ")
 
 
 class TestIds:

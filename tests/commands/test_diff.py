@@ -61,3 +61,45 @@ def test_a_queue_of_another_server(rwq: Rwq, foreign: Foreign, start_server: Sta
         result = rwq(*words, "--to-context", "new")
         said = f"only here 1 (jobs on {url} and jobs on new)\n"
         assert (result.code, result.notes) == (1, said), words
+
+
+def test_two_queues_that_do_not_exist_are_no_success(rwq: Rwq, foreign: Foreign) -> None:
+    """Two mistyped names would pass a restore drill."""
+    result = rwq("diff", "nope", "nix")
+    assert (result.code, result.text) == (1, "")
+    assert "nope: no such queue" in result.notes
+    foreign.waiting(b"a")
+    assert rwq("complete", "a").code == 0
+    foreign.raw.hset("jobs:returns", "a", 1)
+    assert rwq("diff", "jobs", "nix").code == 0
+
+
+def test_a_queue_is_compared_with_its_export(rwq: Rwq, queues: Foreign) -> None:
+    everything = rwq("export", "--all-queues").out
+    exports = {"jobs.jsonl": rwq("export").out, "all.jsonl": everything}
+    queues.raw.delete("jobs:item:mine")
+    queues.raw.lrem("jobs:queue", 0, "mine")
+    queues.raw.set("jobs:item:w", "changed")
+    queues.waiting(b"new")
+    for name, export in exports.items():
+        (rwq.home / name).write_bytes(export)
+        result = rwq("diff", "--file", str(rwq.home / name), "-o", "json")
+        assert {each["id"]: (each["kind"], each["same_data"]) for each in result.json} == {
+            "new": ("only-here", None),
+            "mine": ("only-there", None),
+            "w": ("differs", False),
+        }
+        assert (result.code, result.notes.count("\n")) == (1, 1)
+    export = exports["jobs.jsonl"]
+    assert rwq("import", "-q", "restored", "-", stdin=export).code == 0
+    assert rwq("diff", "restored", "--file", "-", stdin=export).code == 0
+    # A delayed item may be due by now.
+    delayed = b'{"id": "d", "data": "x", "state": "delayed", "place": "delayed", "due_ms": 1}\n'
+    due = b'{"rwq_export": 1, "queue": "jobs"}\n' + delayed
+    queues.raw.flushall()
+    queues.delayed(b"d", 1)
+    queues.raw.set("jobs:item:d", "x")
+    assert rwq("diff", "--file", "-", stdin=due).code == 0
+    for words in (("diff", "jobs", "copy", "--file", "x"), ("diff", "--file", "gone")):
+        assert rwq(*words).code == 2
+    assert rwq("diff", "--file", "-", stdin=due + b"nonsense\n").code == 3

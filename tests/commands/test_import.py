@@ -1,6 +1,7 @@
 """`rwq export` and `import`: any bytes go out and in as they were; bad lines are told."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -8,6 +9,9 @@ from tests.conftest import Foreign, contents
 from tests.driver import UNDO, Rwq, complete, undo_files
 
 HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'
+
+
+CUT = "rwq: note: stdin has no end line: it was cut, or its lines were chosen"
 
 
 def lines(*records: object) -> bytes:
@@ -36,9 +40,9 @@ def test_an_id_with_other_data_is_a_conflict(
     dry = rwq("import", "-", "--dry-run", *words.split(), stdin=given)
     would = said.replace("imported", "would import").replace("replaced", "would replace")
     would = would.replace("skipped", "would skip")
-    assert (dry.code, dry.notes.splitlines()[-1]) == (code, f"dry run: {would}")
+    assert (dry.code, dry.notes.splitlines()[-2:]) == (code, [f"dry run: {would}", CUT])
     result = rwq("import", "-", *words.split(), stdin=given)
-    *failures, summary = result.notes.splitlines()
+    *failures, summary, _ = result.notes.splitlines()
     assert (result.code, summary.partition("; undo file ")[0]) == (code, said)
     reason = "it exists with other data; --on-conflict skip leaves it, replace overwrites it"
     assert failures == ([f"rwq: b: {reason}"] if code else [])
@@ -63,8 +67,8 @@ BAD = [
 def test_a_bad_line_is_rejected_alone(rwq: Rwq, foreign: Foreign) -> None:
     given = lines(item("a")) + b"\n".join(line for line, _ in BAD) + b"\n"
     result = rwq("import", "-", stdin=given + lines(item("b"))[len(HEADER) :])
-    *failures, summary = result.notes.splitlines()
-    assert len(failures) == len(BAD)
+    *failures, summary, cut = result.notes.splitlines()
+    assert (len(failures), cut) == (len(BAD), CUT)
     for number, (failure, (_, why)) in enumerate(zip(failures, BAD, strict=True), 3):
         assert failure.startswith(f"rwq: line {number}: {why}")
         assert failure.endswith("; not imported")
@@ -130,7 +134,7 @@ class TestReplace:
         (file,) = undo_files(rwq)
         assert result.notes == (
             f"imported 1, already there 1, replaced 2; undo file {UNDO}/{file.name}; "
-            "rwq undo puts back what was replaced\n"
+            f"rwq undo puts back what was replaced\n{CUT}\n"
         )
         assert rwq(*replace, "-o", "json", stdin=self.GIVEN).json["undo_file"] is None
         # The last import left nothing to undo.
@@ -147,6 +151,38 @@ class TestReplace:
         assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
 
 
+@pytest.mark.parametrize(
+    ("choose", "code", "note"),
+    [
+        (lambda lines: lines, 0, None),
+        (lambda lines: lines[:3], 0, CUT),
+        (
+            lambda lines: [*lines[:2], *lines[3:]],
+            3,
+            "rwq: error: stdin has 4 of the 5 lines that its end line counts",
+        ),
+    ],
+    ids=["whole", "cut", "a line is missing"],
+)
+def test_an_export_tells_whether_it_is_whole(
+    rwq: Rwq,
+    foreign: Foreign,
+    choose: Callable[[list[bytes]], list[bytes]],
+    code: int,
+    note: str | None,
+) -> None:
+    foreign.waiting(b"a", b"b", b"c", b"d")
+    foreign.raw.hset("jobs:result:r", mapping={"status": "completed", "completed_ms": 5})
+    exported = rwq("export").out
+    assert exported.endswith(b'{"export_end": {"items": 4, "results": 1}}\n')
+    chosen = b"".join(choose(exported.splitlines(keepends=True)))
+    for words in (("import", "-", "-q", "copy"), ("diff", "--file", "-")):
+        result = rwq(*words, stdin=chosen)
+        is_shorter = words[0] == "diff" and code + bool(note) > 0
+        assert result.code == (1 if is_shorter else code)
+        assert (result.notes.splitlines()[-1] == note) is (note is not None)
+
+
 def test_ids_and_data_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
     raw = foreign.raw
     raw.set(b"jobs:item:\xff", b"\x00\xfe")
@@ -154,7 +190,7 @@ def test_ids_and_data_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
     raw.lpush("jobs:queue", b"\xff", "\u202e")
     before = contents(raw)
     result = rwq("export")
-    _, first, second = result.jsonl
+    _, first, second, _ = result.jsonl
     assert (first["id"], first["id_b64"]) == (None, "/w==")
     assert (first["data"], first["data_b64"]) == (None, "AP4=")
     assert (second["id"], second["data"]) == ("\u202e", "\u2028 \x7f \x1b[2J \u00e9")
@@ -172,6 +208,6 @@ def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     )
     foreign.waiting(b"a", b"b")
     foreign.raw.lpush("jobs:lease:b", "x")
-    result = rwq("export", "-o", "ids")
-    assert (result.code, result.text) == (3, "a\n")
+    result = rwq("export")
+    assert (result.code, [line.get("id") for line in result.jsonl]) == (3, [None, "a", None])
     assert result.notes.startswith("rwq: jobs:lease:b has the wrong type; ")

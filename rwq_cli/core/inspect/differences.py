@@ -1,17 +1,20 @@
-"""Comparing two queues by ID: what only one of them has, and what they have in another state."""
+"""Comparing two queues, or one with an export, by ID: what only one of them has, and what they have
+in another state."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
 
+from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of
 from rwq_cli.core.inspect.keyspace import ids_of
 from rwq_cli.core.keys import pattern_of
 from rwq_cli.core.model import State
-from rwq_cli.core.state.probe import read_parts, states
+from rwq_cli.core.state.expected import token_of
+from rwq_cli.core.state.probe import ItemSnapshot, read_parts, states
 
 
 class Kind(StrEnum):
@@ -38,7 +41,7 @@ class Difference(NamedTuple):
         return Kind.ONLY_HERE if self.there is None else Kind.DIFFERS
 
 
-def differences(queue: Queue, other: Queue) -> Iterator[Difference]:
+def differences(queue: Queue, other: "Queue | ExportedQueue") -> Iterator[Difference]:
     """The items that only one of two queues has, and those whose data or state differ; those that
     only the other has come last.
 
@@ -46,26 +49,59 @@ def differences(queue: Queue, other: Queue) -> Iterator[Difference]:
     for a million. While others change the queues, an item may be compared before and after its
     change, and an ID may come twice.
     """
-    here, there = _Side(queue), _Side(other)
+    here = _Side(queue)
+    there = _Side(other) if isinstance(other, Queue) else other
     queue.progress.begin("comparing")
     for ids in here.pages():
         queue.progress.advance(len(ids))
-        own, theirs = here.states(ids), there.states(ids)
-        both = [i for i in ids if own[i] is not None and theirs[i] is not None]
-        tokens = zip(here.tokens(both), there.tokens(both), strict=True)
-        differing = {i for i, (a, b) in zip(both, tokens, strict=True) if a != b}
-        for item_id in ids:
-            state, other_state, is_same = own[item_id], theirs[item_id], item_id not in differing
-            if state is not None and (state is not other_state or not is_same):
-                yield Difference(item_id, state, other_state, is_same)
+        states_here, states_there = here.states(ids), there.states(ids)
+        both = [i for i in ids if states_here[i] is not None and states_there[i] is not None]
+        tokens = zip(both, here.tokens(both), there.tokens(both), strict=True)
+        other_data = {item_id for item_id, token, other_token in tokens if token != other_token}
+        for item_id, state in states_here.items():
+            state_there, is_same = states_there[item_id], item_id not in other_data
+            if state is not None and (state is not state_there or not is_same):
+                yield Difference(item_id, state, state_there, is_same)
     queue.progress.begin("looking for other items")
     for ids in there.pages():
         queue.progress.advance(len(ids))
-        known = here.states(ids)
-        missing = [item_id for item_id in ids if known[item_id] is None]
-        for item_id, found in there.states(missing).items():
-            if found is not None:
-                yield Difference(item_id, None, found)
+        states_here = here.states(ids)
+        missing = [item_id for item_id in ids if states_here[item_id] is None]
+        for item_id, state_there in there.states(missing).items():
+            if state_there is not None:
+                yield Difference(item_id, None, state_there)
+
+
+class ExportedQueue:
+    """The items of an export, as a side of a comparison.
+
+    Args:
+        items: The items; of their data, only tokens are kept.
+        now_ms: The time of the other side's server, unix ms, by which delayed items are due.
+    """
+
+    def __init__(self, items: Iterable[ItemSnapshot], now_ms: int) -> None:
+        self._items = {
+            item.item_id: (_state_at(item, now_ms), token_of(item.data)) for item in items
+        }
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def pages(self) -> Iterator[list[bytes]]:
+        return in_batches(sorted(self._items))
+
+    def states(self, ids: Sequence[bytes]) -> dict[bytes, State | None]:
+        return {i: self._items[i][0] if i in self._items else None for i in ids}
+
+    def tokens(self, ids: Sequence[bytes]) -> Iterator[bytes | None]:
+        return (self._items[item_id][1] for item_id in ids)
+
+
+def _state_at(item: ItemSnapshot, now_ms: int) -> State:
+    if item.state is State.DELAYED and item.due_ms is not None and item.due_ms <= now_ms:
+        return State.DUE
+    return item.state
 
 
 class _Side:
@@ -88,12 +124,12 @@ class _Side:
         main, processing = self._entries
         for item_id in ids:
             groups[main[item_id], processing[item_id]].append(item_id)
-        found: dict[bytes, State | None] = dict.fromkeys(ids)
+        by_id: dict[bytes, State | None] = dict.fromkeys(ids)
         for (in_main, in_processing), group in groups.items():
-            known = states(self._queue, group, in_main=in_main, in_processing=in_processing)
-            for item_id, state in zip(group, known, strict=True):
-                found[item_id] = state if state.has_data else None
-        return found
+            group_states = states(self._queue, group, in_main=in_main, in_processing=in_processing)
+            for item_id, state in zip(group, group_states, strict=True):
+                by_id[item_id] = state if state.has_data else None
+        return by_id
 
     def tokens(self, ids: Sequence[bytes]) -> Iterator[bytes | None]:
         args = {"what": "token", "preview_bytes": 0}
