@@ -73,9 +73,9 @@ def mv(
 
     mover = Mover(queue, there, force=force)
 
-    def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
+    def act(items: Chosen, *, dry_run: bool) -> Outcomes:
         journal = None if dry_run else undo
-        return mover.move(chosen.ids, journal, expected=chosen.expected, dry_run=dry_run)
+        return mover.move(items.ids, journal, expected=items.expected, dry_run=dry_run)
 
     server, context = (there.connection.address, to_context) if is_elsewhere else (None, None)
     undo = Undo(settings, queue, "mv", to=to, to_server=server, to_context=context)
@@ -94,17 +94,17 @@ def mv(
         ) as out,
     ):
         asking = choice._replace(settings=opened.both(settings))
-        chosen = asking.choose(queue, f"move {{}} to {to_shown}", act=act)
+        first = asking.choose(queue, f"move {{}} to {to_shown}", act=act)
         later = _later(queue, choice) if follow else iter(())
         # Items that could not be moved are not tried again.
-        left: set[bytes] = set()
-        for each in chain([chosen], later):
-            if left:
-                each = each._replace(ids=[i for i in each.ids if i not in left])
-            for batch in act(each, dry_run=dry_run).batches:
+        unmovable: set[bytes] = set()
+        for items in chain([first], later):
+            if unmovable:
+                items = items._replace(ids=[i for i in items.ids if i not in unmovable])
+            for batch in act(items, dry_run=dry_run).batches:
                 out.rows(batch)
                 if follow:
-                    left.update(i.item_id for i in batch if i.status not in _MOVED)
+                    unmovable.update(o.item_id for o in batch if o.status not in _MOVED)
     return out.finish(undo_file=undo.name)
 
 

@@ -91,6 +91,8 @@ class SentinelAuthenticationFailed(AuthenticationFailed, code="sentinel-authenti
 class LockLost(ServerError, code="lock-lost", is_transient=True):
     """Another process has taken over what this one was doing, because it was stopped for long."""
 
+    hint = "run the same command again"
+
 
 class PermissionDenied(ServerError, code="permission-denied"):
     """The ACL user may not run a command or access a key."""

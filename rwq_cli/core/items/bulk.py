@@ -19,7 +19,7 @@ from rwq_cli.core.batches import (
     acknowledged,
     in_batches,
 )
-from rwq_cli.core.errors import ConnectionLost, ServerError
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.lookup import Places, look_twice, places_of
 from rwq_cli.core.inspect.results import Result
@@ -314,12 +314,11 @@ def recorded(
             outcomes.append(batch)
             for item_id in batch.ids_with(*taken):
                 left.pop(item_id, None)
-    except ConnectionLost:
-        # The calls may have run, so the written items stay in doubt.
-        raise
     except (ServerError, KeyboardInterrupt) as error:
-        # An interrupt that was asked for came after all replies: what is left was not sent.
-        if isinstance(error, ServerError) or queue.connection.stop.requested:
+        # What is in doubt may have been taken. An interrupt that was asked for came after all
+        # replies: what is left was not sent.
+        is_sure = queue.connection.stop.requested
+        if not error.in_doubt if isinstance(error, ServerError) else is_sure:
             journal.record_removed_except(list(left))
             yield from outcomes
         raise

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import GRACE_S
@@ -120,18 +119,26 @@ def move_back(
         assert isinstance(item, ItemSnapshot)
         tokens[item.item_id], numbers[item.item_id] = token_of(item.data), number
     undoes = (b"", None) if file_id is None else (queue.keys.undo(file_id), numbers)
-    how: dict[str, Any] = {"grace_s": grace_s, "undoes": undoes, "dry_run": dry_run}
-    moved = move(queue.sibling(moved_to), tokens, queue, expected=Expected(tokens=tokens), **how)
+    moved = move(
+        queue.sibling(moved_to),
+        tokens,
+        queue,
+        expected=Expected(tokens=tokens),
+        grace_s=grace_s,
+        undoes=undoes,
+        dry_run=dry_run,
+    )
 
     def batches() -> Iterator[OutcomeBatch]:
         for batch in moved.batches:
-            found = batch.only(tokens.keys())
-            there = existing(queue, found.ids_with(Status.MISSING))
+            outcomes = batch.only(tokens.keys())
             # What an undo finishes, it has moved back.
-            now = dict.fromkeys(found.ids_with(Status.FINISHED), Status.MOVED)
-            now |= dict.fromkeys(there, Status.ALREADY_THERE)
+            statuses = dict.fromkeys(outcomes.ids_with(Status.FINISHED), Status.MOVED)
+            back_before = existing(queue, outcomes.ids_with(Status.MISSING))
+            statuses |= dict.fromkeys(back_before, Status.ALREADY_THERE)
             yield OutcomeBatch.of(
-                each._replace(status=now.get(each.item_id, each.status)) for each in found
+                outcome._replace(status=statuses.get(outcome.item_id, outcome.status))
+                for outcome in outcomes
             )
 
     return Outcomes(batches())

@@ -33,8 +33,8 @@ def repair(
     expected = Expected(frozenset(states), tokens=look.digests)
     act = by_script(queue, "repair", args, expected, dry_run=dry_run)
     for batch in run(queue, act, ids, "repairing"):
-        if len(done := batch.without(Status.SKIPPED)):
-            yield done
+        if len(repaired := batch.without(Status.SKIPPED)):
+            yield repaired
 
 
 def restore_guards(
@@ -57,17 +57,17 @@ def prune(
     all of them would grow with their number. If it looks at twice as many as it adds, at most about
     half of them are stale in the long run.
     """
-    left = list(ids)
+    stale_ids = list(ids)
     budget = queue.budget("prune")
     size = budget.items
-    if where == "cleaning" and left:
+    if where == "cleaning" and stale_ids:
         # Each is looked for in the whole list.
         length = int(queue.call("LLEN", queue.keys.cleaning))
         size = max(1, min(size, budget.entries // (length + 1)))
-    calls = ((0, batch) for batch in in_batches(left, items_max=size))
-    done: set[bytes] = set()
+    calls = ((0, batch) for batch in in_batches(stale_ids, items_max=size))
+    pruned_ids: set[bytes] = set()
     for sample, batch in chain(calls, repeat((BUDGET.items, list[bytes]()), samples)):
         pruned = queue.run("prune", *batch, which=where, sample=sample, dry_run=dry_run)
-        if fresh := [item_id for item_id in pruned if item_id not in done]:
-            done.update(fresh)
+        if fresh := [item_id for item_id in pruned if item_id not in pruned_ids]:
+            pruned_ids.update(fresh)
             yield fresh

@@ -166,7 +166,7 @@ class Transfer:
             moved = [item_id for item_id in copied if statuses[item_id] is Status.MOVED]
             self._lock.keep()
             _push(self._there, moved, self._coming)
-            self._remove_copies([item_id for item_id in copied if item_id not in moved])
+            self._remove_copies(i for i in copied if statuses[i] is not Status.MOVED)
             gone = Status.MOVED, Status.MISSING
             staying = [item_id for item_id, status in statuses.items() if status not in gone]
             _push(self._here, staying, self._leaving)
