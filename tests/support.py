@@ -7,7 +7,7 @@ import redis
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.lines import Line
-from rwq_cli.core.state.probe import ItemSnapshot
+from rwq_cli.core.state.snapshots import ItemSnapshot
 
 try:
     from inline_snapshot import snapshot as snapshot

@@ -256,7 +256,7 @@ class Choice(NamedTuple):
                 that exist.
         """
         from rwq_cli.cli.confirm import confirm, must_ask
-        from rwq_cli.core.state.probe import probe
+        from rwq_cli.core.state.reads import read_facts
 
         ids = list(dict.fromkeys(entry for entry in items.ids if not isinstance(entry, Flush)))
         items = items._replace(ids=ids)
@@ -268,7 +268,7 @@ class Choice(NamedTuple):
             ids = [each.item_id for each in act(items, dry_run=True) if each.status.infinitive]
             queue.connection.progress = progress
         count = leased = 0
-        for facts in probe(queue, ids):
+        for facts in read_facts(queue, ids):
             count += facts.has_data
             leased += facts.has_data and facts.session is not None
         queue.progress.hide()

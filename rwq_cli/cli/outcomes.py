@@ -95,13 +95,13 @@ def _why(
     failures: Sequence[Outcome],
 ) -> Iterator[str]:
     """Yield why each item failed, and what to do about it."""
-    from rwq_cli.core.state.probe import probe
+    from rwq_cli.core.state.reads import read_facts
 
     leases: dict[bytes, Lease | None] = {}
     if held := [each.item_id for each in failures if each.status is Status.NOT_OWNER]:
         # The work is done; a failure here must not hide its report.
         with suppress(ServerError):
-            found = (facts.lease for facts in probe(leased_in, held))
+            found = (facts.lease for facts in read_facts(leased_in, held))
             leases = dict(zip(held, found, strict=True))
     for each in failures:
         reason = reasons.get(each.status, each.status.value)

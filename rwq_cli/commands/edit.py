@@ -20,8 +20,8 @@ from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.restore import Edit, edit_items
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.state.expected import Expected, token_of
-from rwq_cli.core.state.probe import ItemSnapshot, Skipped
+from rwq_cli.core.state.expected import Expected, with_data
+from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped
 from rwq_cli.environment import raising_on_terminate
 from rwq_cli.input.editor import LINES_MAX, Draft, EditCommand, Refused, run_editor
 from rwq_cli.input.streams import read_payload
@@ -172,7 +172,7 @@ def _one(choice: Choice) -> Choice:
 
 def _is_as_chosen(item: ItemSnapshot, expected: Expected) -> bool:
     states, tokens = expected.states, expected.tokens
-    has_data = tokens is None or tokens.get(item.item_id) == token_of(item.data)
+    has_data = tokens is None or with_data(tokens[item.item_id], item.data) is not None
     return has_data and (states is None or item.state in states)
 
 

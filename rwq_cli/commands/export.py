@@ -13,7 +13,7 @@ from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.state.probe import ItemSnapshot
+from rwq_cli.core.state.snapshots import ItemSnapshot
 from rwq_cli.exit_codes import batch_status
 from rwq_cli.output import human
 from rwq_cli.output.export_file import (

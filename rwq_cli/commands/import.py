@@ -23,7 +23,7 @@ from rwq_cli.core.items.restore import OnConflict, forget_marks, restore
 from rwq_cli.core.keys import is_text
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.reads import read_facts
 from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
@@ -198,7 +198,7 @@ def _confirm(settings: Settings, connection: "Connection", file: str) -> None:
             queue, lines, on_conflict=OnConflict.REPLACE, file_id=reader.file_id, dry_run=True
         )
         ids = [outcome.item_id for outcome in outcomes if outcome.status is Status.REPLACED]
-        leased = sum(f.has_data and f.session is not None for f in probe(queue, ids))
+        leased = sum(f.has_data and f.session is not None for f in read_facts(queue, ids))
         queue.progress.hide()
         what = f"replace {{}} with what {reader.name} has"
         confirm(settings, what, len(ids), escaped(queue.name), leased=leased)

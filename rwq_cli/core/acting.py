@@ -10,10 +10,11 @@ from rwq_cli.core.model import Item, Outcome, Outcomes, State, Status
 
 if TYPE_CHECKING:
     from rwq_cli.core.items import complete, move, purge, restore, schedule
-    from rwq_cli.core.state import probe
+    from rwq_cli.core.state import snapshots
 else:
     complete, move, purge = map(Lazy, ("items.complete", "items.move", "items.purge"))
-    restore, schedule, probe = map(Lazy, ("items.restore", "items.schedule", "state.probe"))
+    restore, schedule = map(Lazy, ("items.restore", "items.schedule"))
+    snapshots = Lazy("state.snapshots")
 
 
 class ActingQueue(Queue):
@@ -191,7 +192,7 @@ class ActingQueue(Queue):
         `SET`, `UNCHANGED` if both are equal, or `CHANGED` if the data is no longer what was read.
         """
         read = (
-            (probe.ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)
+            (snapshots.ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)
             for item_id, before, after in edits
         )
         return restore.edit_items(self, read)

@@ -19,7 +19,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
-from rwq_cli.core.state.probe import End, ItemSnapshot, Place
+from rwq_cli.core.state.snapshots import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment
 from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input, split
 from rwq_cli.output.escape import escaped_text

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.state.probe import ItemSnapshot
+from rwq_cli.core.state.snapshots import ItemSnapshot
 from rwq_cli.output.field import Fields, bytes_fields, field, to_json
 
 # The version of the format, which changes if older readers would misread the file: in version 2,

@@ -8,7 +8,7 @@ from typing import BinaryIO, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.state.probe import ItemSnapshot
+from rwq_cli.core.state.snapshots import ItemSnapshot
 from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord

@@ -33,7 +33,7 @@ from typing import BinaryIO, Self, cast
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import Journal
-from rwq_cli.core.state.probe import ItemSnapshot
+from rwq_cli.core.state.snapshots import ItemSnapshot
 from rwq_cli.environment import is_full, os_reason, try_flock, user_directory
 from rwq_cli.exit_codes import Fault
 from rwq_cli.output.export_file import (

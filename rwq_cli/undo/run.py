@@ -16,7 +16,7 @@ from rwq_cli.core.items.move import move_back
 from rwq_cli.core.items.restore import OnConflict, forget_marks, read_marks, restore
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.state.probe import End, ItemSnapshot
+from rwq_cli.core.state.snapshots import End, ItemSnapshot
 from rwq_cli.environment import os_errors_as, os_reason
 from rwq_cli.input.export_file import ControlLine, parse_header, parse_line
 from rwq_cli.input.streams import BadRecord

@@ -27,7 +27,7 @@ from rwq_cli.core.items.schedule import bury, promote, release
 from rwq_cli.core.model import State, Status
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.state.expected import Expected
-from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped
+from rwq_cli.core.state.snapshots import ItemSnapshot, Place, Skipped
 
 # Of each ID, in the order in which it was said: the ID, and what.
 Told = list[tuple[Any, ...]]

@@ -56,7 +56,7 @@ def test_batches_of_items_have_at_most_a_mib_before_their_last_item(
 
 @given(st.lists(st.sampled_from((0, 1, BUDGET.bytes // 3, 5 * BUDGET.bytes)), max_size=12))
 def test_calls_hash_at_most_a_mib_before_their_last_item(sizes: list[int]) -> None:
-    tokens = {b"%d" % number: b"%d:hash" % size for number, size in enumerate(sizes)}
+    tokens = {b"%d" % number: b"%d:hash;r1" % size for number, size in enumerate(sizes)}
     calls = list(Located(list(tokens)).within(BUDGET._replace(items=5), tokens))
     assert [item_id for call in calls for item_id in call.ids] == list(tokens)
     for call in calls:

@@ -15,7 +15,7 @@ from rwq_cli.core.items.move import move as move_items, move_back
 from rwq_cli.core.items.restore import restore as restore_items
 from rwq_cli.core.items.schedule import promote as promote_items
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.state.probe import ItemSnapshot, Place
+from rwq_cli.core.state.snapshots import ItemSnapshot, Place
 from tests.conftest import Backend, FakeClock, Foreign, lasts
 from tests.live.foreign import Books, Program, Upstream
 from tests.support import lines_of

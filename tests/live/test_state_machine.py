@@ -71,7 +71,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.server.connection import WINDOW_CALLS
 from rwq_cli.core.state.expected import Expected
-from rwq_cli.core.state.probe import ItemSnapshot, Place
+from rwq_cli.core.state.snapshots import ItemSnapshot, Place
 from tests.live.adversity import Adversity, Meddling, adversities, ids, meddling
 from tests.live.foreign import Books, Program, Upstream
 from tests.live.raw_keys import BURIED_GUARD, DELAYED_GUARD, RawKeys, end_settling_leases
@@ -1095,7 +1095,6 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     two = ("put", "restore")
     monkeypatch.setattr(Queue, "budget", lambda _, script: Budget(2 if script in two else 3))
     monkeypatch.setattr(bulk, "_NAMED_IDS", 3)
-    monkeypatch.setattr(bulk, "_LOCATED_IDS", 3)
     monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
     monkeypatch.setattr(bulk, "SCANNED_MAX", 12)
     monkeypatch.setattr(bulk, "FEW_IDS", 2)

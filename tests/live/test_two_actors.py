@@ -18,7 +18,7 @@ from rwq_cli.core.items.complete import complete, remove
 from rwq_cli.core.items.move import move
 from rwq_cli.core.items.purge import purge
 from rwq_cli.core.items.restore import OnConflict, restore
-from rwq_cli.core.state.probe import ItemSnapshot, Place
+from rwq_cli.core.state.snapshots import ItemSnapshot, Place
 from tests.conftest import Foreign
 from tests.servers import PrivateServer, running_server
 from tests.stepping import Gate, GatedConnection, HeldActor, InstantClock

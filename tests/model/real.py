@@ -144,8 +144,8 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             return call("put", item_id, **leased, **anything, **named)
         case "remove":
             item_id, life = args
-            print_ = token_of(data_of(item_id, life)) if life else ""
-            return call("complete", item_id, print_, **by_name, **saved, **REMOVE_ARGS)
+            token = token_of(data_of(item_id, life)) if life else ""
+            return call("complete", item_id, token, **by_name, **saved, **REMOVE_ARGS)
         case "touch":
             return call(name, *args, lease_ms=SESSION_S * 1000, has_owners=len(args) > 1)
         case "release":
@@ -165,12 +165,12 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             if name == "repair":
                 expected, seen = args
             else:
-                place = Located((args[0],), "places", ("[]",), args[2] + 1).args()
+                place = Located.unlisted((args[0],), args[2] + 1).args()
             ids = [word for i, identity in seen for word in (i, _identity(i, identity))]
             named = {**place, **saved, "states": ";".join(expected), "bury_after": -1}
             return call("repair", *ids, **named, looked_ms=_looked_at(seen))
         case "restore_guards":
-            place = Located(args[0], "places", ["[]"] * len(args[0]), TIME_MS_MAX).args()
+            place = Located.unlisted(args[0], TIME_MS_MAX).args()
             named = {**place, **anything, "states": "buried;delayed;due", "bury_after": -1}
             return call("repair", *args[0], **named, looked_ms=TIME_MS_MAX)
         case "prune":

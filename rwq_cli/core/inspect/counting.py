@@ -12,7 +12,7 @@ from rwq_cli.core.inspect.queues import NEXT_ENTRIES
 from rwq_cli.core.inspect.server_status import status_commands, status_from
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.probe import probe, states, states_from
+from rwq_cli.core.state.reads import read_facts, read_states, states_from
 
 _SAMPLE_ITEMS = 100
 # How long abandoned items are counted for an overview.
@@ -84,7 +84,7 @@ def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[T
             cursor.start(page)
             next(cursor)
             for rest in cursor:
-                by_state.update(states(queue, list(dict.fromkeys(rest)), in_processing=1))
+                by_state.update(read_states(queue, list(dict.fromkeys(rest)), in_processing=1))
                 if is_least := clock.monotonic() > ends_s:
                     break
         abandoned = by_state[State.ABANDONED]
@@ -140,7 +140,7 @@ def _with_processing(
             break
         fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in done]
         done.update(fresh)
-        for facts in probe(queue, fresh, in_processing=1):
+        for facts in read_facts(queue, fresh, in_processing=1):
             state = facts.state
             if state.is_scheduled:
                 # Counted in the sorted set; its entry in processing is stale.
@@ -212,7 +212,7 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
     by_state: Counter[State] = Counter()
 
     def note_leased(leased: list[bytes]) -> None:
-        found = zip(leased, states(queue, leased), strict=True)
+        found = zip(leased, read_states(queue, leased), strict=True)
         stray.update(item_id for item_id, state in found if state is State.STRAY_LEASE)
 
     survey = Survey(queue, on_leased=note_leased)
@@ -232,7 +232,7 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
         duplicated=len(duplicated),
         ghosts=by_state[State.GHOST],
         # Those of items that were completed meanwhile have ended.
-        stray_leases=states(queue, list(stray)).count(State.STRAY_LEASE),
+        stray_leases=read_states(queue, list(stray)).count(State.STRAY_LEASE),
         wrong_types=len(survey.own(survey.wrong)),
         returns=survey.returns,
         results=None if survey.results is None else len(survey.own(survey.results)),

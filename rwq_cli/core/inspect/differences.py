@@ -14,7 +14,8 @@ from rwq_cli.core.inspect.keyspace import ids_of
 from rwq_cli.core.keys import pattern_of
 from rwq_cli.core.model import State
 from rwq_cli.core.state.expected import token_of
-from rwq_cli.core.state.probe import ItemSnapshot, read_parts, states
+from rwq_cli.core.state.reads import read_parts, read_states
+from rwq_cli.core.state.snapshots import ItemSnapshot
 
 
 class Kind(StrEnum):
@@ -126,7 +127,9 @@ class _Side:
             groups[main[item_id], processing[item_id]].append(item_id)
         by_id: dict[bytes, State | None] = dict.fromkeys(ids)
         for (in_main, in_processing), group in groups.items():
-            group_states = states(self._queue, group, in_main=in_main, in_processing=in_processing)
+            group_states = read_states(
+                self._queue, group, in_main=in_main, in_processing=in_processing
+            )
             for item_id, state in zip(group, group_states, strict=True):
                 by_id[item_id] = state if state.has_data else None
         return by_id

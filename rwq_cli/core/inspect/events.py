@@ -16,7 +16,7 @@ from rwq_cli.core.inspect.following import Followed, Follower
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.model import FLUSHED, MISSED, Event, State
 from rwq_cli.core.server.tracking import Change
-from rwq_cli.core.state.probe import existing, probe
+from rwq_cli.core.state.reads import existing, read_facts
 from rwq_cli.core.state.rules import Facts
 
 # How many IDs are looked at each time, and how long a look takes at least: a tenth of the server's
@@ -255,7 +255,7 @@ class _QueueTail:
         is_whole = max(ends[4:]) <= 2 * entries
         far: list[bytes] = []
         known = lambda i: (main.get(i, 0), processing.get(i, 0), 0)  # noqa: E731
-        for facts in probe(queue, present, counts=known):
+        for facts in read_facts(queue, present, counts=known):
             if is_whole or facts.is_listed or facts.has_schedule_entry:
                 yield facts
             elif self._is_lasting(facts.item_id):

@@ -20,7 +20,7 @@ from rwq_cli.core.keys import (
     pattern_of,
 )
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.reads import read_facts
 from rwq_cli.core.state.rules import Facts
 
 EXAMPLES = 5
@@ -125,7 +125,7 @@ class Survey:
             # Fields and values in turn; some perhaps twice.
             fresh = [item_id for item_id in page[::2] if item_id not in done]
             done.update(fresh)
-            for facts in probe(self._queue, fresh):
+            for facts in read_facts(self._queue, fresh):
                 if facts.has_stale_returns or facts.has_invalid_returns:
                     suspects[facts.item_id] = None
                 self.returned += facts.has_data
@@ -159,7 +159,9 @@ class Survey:
                     entries = dict.fromkeys(page)
                     fresh = [item_id for item_id in entries if item_id not in looked_at]
                     looked_at.update(fresh)
-                    for facts in probe(queue, fresh, in_processing=is_leased, digests=is_leased):
+                    for facts in read_facts(
+                        queue, fresh, in_processing=is_leased, digests=is_leased
+                    ):
                         self._on_listed(facts)
         if b"" in listed:
             suspects[b""] = None

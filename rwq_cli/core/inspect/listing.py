@@ -36,8 +36,8 @@ from rwq_cli.core.inspect.selection import (
 )
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
-from rwq_cli.core.state.expected import ANY, Expected, mark_of, token_of
-from rwq_cli.core.state.probe import probe, states
+from rwq_cli.core.state.expected import ANY, Expected, token_of
+from rwq_cli.core.state.reads import read_facts, read_states
 from rwq_cli.core.state.rules import Facts, is_guard
 
 
@@ -202,11 +202,13 @@ def _walk(
             ids, unsure = list(found.values()), list[bytes]()
             read: Iterable[tuple[State, Facts | None]]
             if facts_too:
-                exact = list(probe(queue, ids, **known))
+                exact = list(read_facts(queue, ids, **known))
                 read = [(facts.state, facts) for facts in exact]
                 unsure = [facts.item_id for facts in exact if facts.has_unsure_schedule]
             else:
-                read = zip(states(queue, ids, **known, unsure=unsure), repeat(None), strict=False)
+                read = zip(
+                    read_states(queue, ids, **known, unsure=unsure), repeat(None), strict=False
+                )
             if where in _ZSETS and unsure:
                 # What is in both, or lacks a guard, may be in another state, wherever it is.
                 read_by_id = dict(zip(ids, read, strict=True))
@@ -249,10 +251,9 @@ def choose(
     queue.connection.set_no_touch()
     states = ITEMS if selection.states is None else selection.states
     selection = selection._replace(states=states)
-    needs_data, marked_by = selection.needs_data, selection.marked_by
+    needs_data = selection.needs_data
     chosen: dict[bytes, State] = {}
     tokens: dict[bytes, bytes] = {}
-    marks: dict[bytes, bytes] = {}
     source = source_of(states)
     found: Iterable[tuple[bytes, State, Item | None]]
     if selection.by_state_and_id:
@@ -265,10 +266,8 @@ def choose(
         found = ((item.item_id, item.state, item) for item in listed)
     for item_id, state, item in found:
         chosen.setdefault(item_id, state)
-        if item is not None and item.data is not None:
-            tokens.setdefault(item_id, token_of(item.data))
-        if item is not None and marked_by:
-            marks.setdefault(item_id, mark_of(item, marked_by))
+        if item is not None and selection.needs_token:
+            tokens.setdefault(item_id, _token_of(item, selection))
         if len(chosen) == limit:
             break
     in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
@@ -278,9 +277,17 @@ def choose(
     expected = Expected(
         states,
         selection.older_than_s,
-        tokens if needs_data else None,
+        tokens if selection.needs_token else None,
         chosen.keys() & in_transit,
-        marks if marked_by else None,
-        marked_by,
     )
     return Chosen(list(chosen), expected)
+
+
+def _token_of(item: Item, selection: Selection) -> bytes:
+    """What the selection looked at of an item, besides its state and its age."""
+    parts = [b"" if item.data is None else token_of(item.data)]
+    if selection.returns is not None:
+        parts.append(b"r" if item.returns is None else b"r%d" % item.returns)
+    if selection.by_lease:
+        parts.append(b"l" + (item.lease.holder if item.lease else b""))
+    return b";".join(parts)

@@ -13,14 +13,12 @@ from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.results import ResultKey, read_result_keys
 from rwq_cli.core.model import PREVIEW_BYTES, Item, State
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.expected import FirstLook
-from rwq_cli.core.state.probe import FACT_FIELDS, parse_facts, probe, read_parts
+from rwq_cli.core.state.expected import FirstLook, Positions
+from rwq_cli.core.state.reads import FACT_FIELDS, parse_facts, read_facts, read_parts
 from rwq_cli.core.state.rules import Facts, whole_ms
 
-# Places in a list, counted from its right end, in ascending order.
-Positions = Sequence[int]
 _ByID = Mapping[bytes, Positions]
-_Found = dict[bytes, list[int]]
+_PositionsByID = dict[bytes, list[int]]
 
 
 class Places(NamedTuple):
@@ -51,7 +49,7 @@ def places_of(queue: Queue, ids: Collection[bytes]) -> Places:
     return Places(then, first) if is_main_longer else Places(first, then)
 
 
-def _follow_moves(first: _Found, then: _Found, last: _Found) -> None:
+def _follow_moves(first: _PositionsByID, then: _PositionsByID, last: _PositionsByID) -> None:
     """Leave each item that moved between two lists in one of them: the first was read again."""
     for item_id, places in last.items():
         if item_id in first:
@@ -63,18 +61,18 @@ def _follow_moves(first: _Found, then: _Found, last: _Found) -> None:
         del first[item_id]
 
 
-def _in_list(queue: Queue, key: bytes, wanted: Set[bytes]) -> _Found:
-    found: _Found = {}
+def _in_list(queue: Queue, key: bytes, wanted: Set[bytes]) -> _PositionsByID:
+    positions: _PositionsByID = {}
     cursor = ListCursor(queue, key)
     for page in cursor:
         if not wanted.isdisjoint(page):
             for place, entry in enumerate(page, cursor.offset):
                 if entry in wanted:
-                    found.setdefault(entry, []).append(place)
-    return found
+                    positions.setdefault(entry, []).append(place)
+    return positions
 
 
-def _by_name(queue: Queue, wanted: Set[bytes], lists: Sequence[bytes]) -> list[_Found]:
+def _by_name(queue: Queue, wanted: Set[bytes], lists: Sequence[bytes]) -> list[_PositionsByID]:
     """Find a few IDs in lists of any length, in one round trip: each command costs as much as one
     LREM. A place may be off by what others push meanwhile."""
     commands: list[Command] = [("LLEN", key) for key in lists]
@@ -82,12 +80,12 @@ def _by_name(queue: Queue, wanted: Set[bytes], lists: Sequence[bytes]) -> list[_
         commands += [("LPOS", key, item_id, "COUNT", 0) for key in lists]
     replies = queue.call_all(commands)
     lengths, indexes = replies[: len(lists)], iter(replies[len(lists) :])
-    found: list[_Found] = [{} for _ in lists]
+    by_list: list[_PositionsByID] = [{} for _ in lists]
     for item_id in wanted:
-        for positions, length in zip(found, lengths, strict=True):
+        for positions, length in zip(by_list, lengths, strict=True):
             if from_left := next(indexes):
                 positions[item_id] = [max(0, length - 1 - at) for at in reversed(from_left)]
-    return found
+    return by_list
 
 
 class ItemReport(NamedTuple):
@@ -114,13 +112,13 @@ def look_up(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> I
         now_ms, *reply = queue.run("look_up", *ids, scan_max=scan_max, digests_too=digests)
         if values := reply[3:]:
             for item_id, at in zip(ids, range(0, len(values), FACT_FIELDS + 3), strict=True):
-                known, ends = values[at : at + FACT_FIELDS], at + FACT_FIELDS
+                fields, ends = values[at : at + FACT_FIELDS], at + FACT_FIELDS
                 from_right = [
                     [length - 1 - int(index) for index in reversed(indexes.split())]
                     for length, indexes in zip(reply, values[ends : ends + 3], strict=False)
                 ]
                 counts = map(len, from_right)
-                facts = parse_facts(queue.keys, item_id, known, int(now_ms), *counts)
+                facts = parse_facts(queue.keys, item_id, fields, int(now_ms), *counts)
                 yield ItemReport(facts, *from_right[:2])
             return
     places = places_of(queue, ids)
@@ -131,13 +129,13 @@ def look_up(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> I
         in_main, in_processing = main.get(item_id, ()), processing.get(item_id, ())
         return len(in_main), len(in_processing), cleaning.get(item_id, 0)
 
-    for facts in probe(queue, ids, digests=digests, counts=in_lists):
+    for facts in read_facts(queue, ids, digests=digests, counts=in_lists):
         item_id = facts.item_id
         yield ItemReport(facts, main.get(item_id, ()), processing.get(item_id, ()))
 
 
 def facts_of(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> Iterator[Facts]:
-    return (each.facts for each in look_up(queue, ids, digests=digests))
+    return (report.facts for report in look_up(queue, ids, digests=digests))
 
 
 def look_twice(queue: Queue, ids: Collection[bytes], grace_s: float) -> Iterator[Facts]:
@@ -155,13 +153,13 @@ def look_twice(queue: Queue, ids: Collection[bytes], grace_s: float) -> Iterator
 def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
     """Read everything that the server stores about IDs, in order."""
     queue.connection.set_no_touch()
-    found = list(look_up(queue, list(ids)))
-    for at, (facts, *places) in enumerate(found):
+    reports = list(look_up(queue, list(ids)))
+    for at, (facts, *places) in enumerate(reports):
         if facts.wrong_types:
             # The scripts only say of a lease that it is not a string.
             types = types_of(queue, facts.wrong_types)
-            found[at] = ItemReport(facts._replace(wrong_types=types), *places)
-    return found
+            reports[at] = ItemReport(facts._replace(wrong_types=types), *places)
+    return reports
 
 
 def state(queue: Queue, item_id: bytes | str) -> State:
@@ -197,7 +195,7 @@ def forecast(
         rate_per_s = max(0.0, (first - second) / passed_s)
         return Forecast(rate_per_s, second / rate_per_s if rate_per_s else None)
 
-    return [compared(each.position, again.get(each.facts.item_id)) for each in reports]
+    return [compared(report.position, again.get(report.facts.item_id)) for report in reports]
 
 
 def describe(
@@ -257,14 +255,14 @@ def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
 
 def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterator[Item]:
     """Add idle times, which are read first, as reading data may reset them; sizes and data."""
-    left = iter(items)
+    remaining = iter(items)
     if detail != "bare":
         ids = [item.item_id for item in items]
         args = {"what": detail, "preview_bytes": PREVIEW_BYTES}
         # A structure of the wrong type keeps them from being read.
         with suppress(WrongType):
             for read, reply in read_parts(queue, "details", ids, 3, **args):
-                for at, item in enumerate(islice(left, len(read))):
+                for at, item in enumerate(islice(remaining, len(read))):
                     # None is what was not read.
                     idle_s, size, data = reply[3 * at : 3 * at + 3]
                     # STRLEN of a missing key is 0, like that of an empty payload.
@@ -275,4 +273,4 @@ def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterato
                         preview=data[:PREVIEW_BYTES] if has_data and data is not None else None,
                         data=data if detail == "data" else None,
                     )
-    yield from left
+    yield from remaining

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import pattern_of
-from rwq_cli.core.state.probe import read_parts
+from rwq_cli.core.state.reads import read_parts
 
 _FIELDS = 8
 # Kinds of a result key; any other kind is the type of a key that is not a result.

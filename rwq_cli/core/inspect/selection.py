@@ -96,12 +96,14 @@ class Selection(NamedTuple):
         return self.needs_data or self.older_than_s is not None
 
     @property
-    def marked_by(self) -> str:
-        """What of an item it looks into, besides its state, age and data: see `mark_of`."""
-        by_lease = any(
-            option is not None for option in (self.holder_glob, self.reason_glob, self.ttl)
-        )
-        return " ".join(["lease"] * by_lease + ["returns"] * (self.returns is not None))
+    def by_lease(self) -> bool:
+        """Whether it looks at the lease, which may be the guard of a buried item."""
+        return any(option is not None for option in (self.holder_glob, self.reason_glob, self.ttl))
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether it looks at what a script compares by a token."""
+        return self.needs_data or self.by_lease or self.returns is not None
 
     def accepts_facts(self, item: Item) -> bool:
         # A guard has no holder.

@@ -25,19 +25,14 @@ from rwq_cli.core.inspect.lookup import Places, look_twice, places_of
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Status
-from rwq_cli.core.state.expected import ANY, Expected, Located, token_of
-from rwq_cli.core.state.probe import End, ItemSnapshot, Skipped, read_snapshots
+from rwq_cli.core.state.expected import ANY, Expected, Located, with_data
+from rwq_cli.core.state.snapshots import End, ItemSnapshot, Skipped, read_snapshots
 
 # So many IDs are looked up by name if they are found so in short lists.
 _NAMED_IDS = 250
 # More than a few IDs are looked up by name only in short lists, to save the round trips of reading
 # them: a script that is told the places is faster.
 SCANNED_MAX = 100_000
-# Passing over so many entries takes a script as long as anything else that it does for an ID.
-# They are passed over by blocks of 8 KB, which hold fewer long ones.
-_ID_ENTRIES, _SHORT_ID = 125_000, 80
-# IDs in one call that is told where they are, which takes about ten microseconds for each.
-_LOCATED_IDS = 750
 # How often the lists are read for IDs that move, before each of them is looked up by name.
 _ROUNDS = 4
 
@@ -76,17 +71,19 @@ def by_script(
     ) -> Iterator[tuple[Sequence[bytes], Sequence[object]]]:
         conditions = expected if call.saved is None else expected._replace(tokens=call.saved)
         for part in call.within(budget, conditions.tokens, bytes_each):
-            own_args = args(part.ids) if callable(args) else args
-            named = {**part.args(), **conditions.args(), **own_args}
-            if "is_first_look" in named and is_first_look:
-                named["is_first_look"] = "".join("01"[i not in part.looked_twice] for i in part.ids)
-            yield part.ids, script_words(script, conditions.id_args(part.ids), **named)
+            script_args = args(part.ids) if callable(args) else args
+            by_name = {**part.args(), **conditions.args(), **script_args}
+            if "is_first_look" in by_name and is_first_look:
+                by_name["is_first_look"] = "".join(
+                    "01"[i not in part.looked_twice] for i in part.ids
+                )
+            yield part.ids, script_words(script, conditions.id_args(part.ids), **by_name)
 
-    def each_call(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        each = chain.from_iterable(requests(call, is_first_look) for call in calls)
-        return queue.act_each(script, each, dry_run=dry_run)
+    def send(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
+        stream = chain.from_iterable(requests(call, is_first_look) for call in calls)
+        return queue.act_each(script, stream, dry_run=dry_run)
 
-    return each_call
+    return send
 
 
 def run(
@@ -159,8 +156,8 @@ def in_rounds(
     """Act on some IDs until each has an outcome."""
     pending = dict.fromkeys(ids)
     for calls in rounds(queue, pending, doing, in_order=in_order, seen=seen):
-        known = (call._replace(looked_twice=looked_twice) for call in calls)
-        for batch in act(known, is_first_look):
+        calls = [call._replace(looked_twice=looked_twice) for call in calls]
+        for batch in act(calls, is_first_look):
             batch = batch.without(Status.ELSEWHERE)
             for item_id in batch.ids:
                 pending.pop(item_id, None)
@@ -173,7 +170,7 @@ class Seen(NamedTuple):
     before."""
 
     places: Places
-    lengths: Sequence[int]
+    lengths: tuple[int, int]
     since_ms: int
 
     @classmethod
@@ -183,100 +180,78 @@ class Seen(NamedTuple):
         # An item that is returned while the lists are read must not seem to be in neither.
         places = places_of(queue, ids)
         lists = queue.keys.main, queue.keys.processing
-        return cls(places, queue.call_all([("LLEN", key) for key in lists]), since_ms)
+        main, processing = queue.call_all([("LLEN", key) for key in lists])
+        return cls(places, (main, processing), since_ms)
 
-    def calls(self, ids: Collection[bytes], *, in_order: bool) -> Iterator[Located]:
-        """The calls for IDs: all that have places, and others, which are in no list.
+    def call(self, ids: Collection[bytes], *, in_order: bool) -> Located:
+        """The call for IDs: all that have places, and others, which are in no list.
 
         Unless they are to stay in order, those in main come first, next to be leased first; then
         those in processing, longest leased first.
         """
-        lists = [each for each in zip((0, 1), self.lengths, self.places, strict=True) if each[2]]
         if not in_order:
-            listed = (sorted(found, key=lambda i: found[i][0]) for found in self.places)
+            listed = (sorted(by_id, key=lambda i: by_id[i][0]) for by_id in self.places)
             ids = dict.fromkeys(chain(*listed, ids))
-        located, places, effort, last = list[bytes](), list[str](), 0, 0
-        for item_id in ids:
-            words = ""
-            for number, length, found in lists:
-                for place in found.get(item_id, ()):
-                    from_left = length - 1 - place
-                    # Counted from the right end, places would change with every call that removes
-                    # entries.
-                    word = str(4 * from_left + number if from_left > 0 else number)
-                    # In place, because an ID may have many.
-                    words += f",{word}" if words else word
-                    far = place if place < from_left else from_left
-                    effort += far if len(item_id) <= _SHORT_ID else far * len(item_id) // _SHORT_ID
-                    # Those that are near each other are read together.
-                    effort += 0 if -16 <= place - last <= 16 else _ID_ENTRIES
-                    last = place
-            located.append(item_id)
-            places.append(words if words.isdigit() else f"[{words}]")
-            effort += _ID_ENTRIES
-            if len(located) == _LOCATED_IDS or effort >= _LOCATED_IDS * _ID_ENTRIES:
-                yield Located(located, "places", places, self.since_ms)
-                located, places, effort = [], [], 0
-        if located:
-            yield Located(located, "places", places, self.since_ms)
+        main, processing = self.places
+        entries = [(main.get(item_id, ()), processing.get(item_id, ())) for item_id in ids]
+        return Located(list(ids), "windows", entries, self.since_ms, self.lengths)
 
 
 def rounds(
     queue: Queue,
-    left: Mapping[bytes, object],
+    pending: Mapping[bytes, object],
     doing: str = "",
     *,
     in_order: bool = True,
     seen: Seen | None = None,
-) -> Iterator[Iterator[Located]]:
-    """Calls for the IDs that are left, again and again until the caller has removed all of them."""
+) -> Iterator[list[Located]]:
+    """Calls for pending IDs, again and again until the caller has removed all of them."""
     for number in range(_ROUNDS + 1):
-        if not left:
+        if not pending:
             return
-        ids = list(left)
+        ids = list(pending)
         if doing:
             queue.progress.begin(doing, len(ids))
         if number == _ROUNDS:
             # They have moved all the time, which hardly ever happens.
-            yield (Located([item_id], scan_max=LONGEST_LIST) for item_id in ids)
+            yield [Located([item_id], scan_max=LONGEST_LIST) for item_id in ids]
         elif number == 0 and seen is None and len(ids) <= _NAMED_IDS:
             scan_max = BUDGET.entries if len(ids) <= FEW_IDS else SCANNED_MAX
-            yield iter([Located(ids, scan_max=scan_max)])
+            yield [Located(ids, scan_max=scan_max)]
         else:
             if seen is None:
                 seen = Seen.read(queue, ids)
                 if doing:
                     queue.progress.begin(doing, len(ids))
-            yield seen.calls(ids, in_order=in_order)
+            yield [seen.call(ids, in_order=in_order)]
             seen = None
 
 
 def unlisted(ids: Iterable[bytes], *, since_ms: int = 0) -> Iterator[Located]:
-    """Calls for IDs that are in no list, such as buried ones."""
-    for batch in in_batches(list(ids), items_max=_LOCATED_IDS):
-        yield Located(batch, "places", ["[]"] * len(batch), since_ms)
+    """The call for IDs that are in no list, such as buried ones."""
+    yield Located.unlisted(list(ids), since_ms)
 
 
 def read_items(
     queue: Queue, ids: Iterable[bytes], skipped: Skipped, seen: Seen | None = None
 ) -> Iterator[list[ItemSnapshot]]:
     """Read items wherever they are, each list at one instant; in their order if there are few."""
-    left = dict.fromkeys(ids)
-    for calls in rounds(queue, left, in_order=False, seen=seen):
+    pending = dict.fromkeys(ids)
+    for calls in rounds(queue, pending, in_order=False, seen=seen):
         skipped.elsewhere = []
         for _, items in read_snapshots(queue, calls, skipped):
             if items:
                 yield items
-        left.clear()
-        left.update(dict.fromkeys(skipped.elsewhere))
+        pending.clear()
+        pending.update(dict.fromkeys(skipped.elsewhere))
     skipped.elsewhere = []
 
 
 # Calls whose items are written at once, and which are then sent together.
 GROUP_CALLS = 24
-_TAKEN = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
+_REMOVING = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
 # Matches no data.
-_OTHER_DATA = b"-"
+_OTHER_DATA = b"0:0"
 
 
 class Journal:
@@ -299,31 +274,32 @@ def recorded(
     queue: Queue,
     journal: Journal | None,
     items: Sequence[ItemSnapshot],
-    act: Iterable[OutcomeBatch],
-    *taken: Status,
+    outcomes: Iterable[OutcomeBatch],
+    *removing: Status,
     replaced_by: Sequence[str] = (),
 ) -> Iterator[OutcomeBatch]:
-    """Write items to a journal, act on them, and record which were taken or replaced."""
+    """Write items to a journal, act on them by reading the outcomes, and record which have one of
+    the statuses that tell of a removal or replacement."""
     if journal is None or not items:
-        yield from act
+        yield from outcomes
         return
     journal.write(items, replaced_by)
-    left, outcomes = {item.item_id: None for item in items}, list[OutcomeBatch]()
+    kept, acknowledged_batches = {item.item_id: None for item in items}, list[OutcomeBatch]()
     try:
-        for batch in act:
-            outcomes.append(batch)
-            for item_id in batch.ids_with(*taken):
-                left.pop(item_id, None)
+        for batch in outcomes:
+            acknowledged_batches.append(batch)
+            for item_id in batch.ids_with(*removing):
+                kept.pop(item_id, None)
     except (ServerError, KeyboardInterrupt) as error:
         # What is in doubt may have been taken. An interrupt that was asked for came after all
         # replies: what is left was not sent.
         is_sure = queue.connection.stop.requested
         if not error.in_doubt if isinstance(error, ServerError) else is_sure:
-            journal.record_removed_except(list(left))
-            yield from outcomes
+            journal.record_removed_except(list(kept))
+            yield from acknowledged_batches
         raise
-    journal.record_removed_except(list(left))
-    yield from outcomes
+    journal.record_removed_except(list(kept))
+    yield from acknowledged_batches
 
 
 def once_read(queue: Queue, expected: Expected) -> Expected:
@@ -360,12 +336,14 @@ def saving(
                 items += map(as_saved, in_their_order(call, kept))
                 compared = {item_id: token for item_id, token in tokens.items() if token}
                 saved.append(call._replace(saved=compared, read=kept))
-            yield from recorded(queue, journal, items, act(saved, is_first_look), *_TAKEN)
+            yield from recorded(queue, journal, items, act(saved, is_first_look), *_REMOVING)
 
     def token_to_save(item: ItemSnapshot) -> bytes | None:
         """The token of an item that is to be saved; None if it is to be left alone."""
-        token = token_of(item.data)
-        if expected.tokens is not None and expected.tokens.get(item.item_id) != token:
+        tokens = expected.tokens
+        chosen_by = b"" if tokens is None else tokens.get(item.item_id, _OTHER_DATA)
+        token = with_data(chosen_by, item.data)
+        if token is None:
             return _OTHER_DATA
         return None if keeps_leased and item.lease else token
 
@@ -374,7 +352,7 @@ def saving(
         follow it. Removed items shift the middle of main during a walk.
         """
         nonlocal is_past_middle
-        if call.how != "places":
+        if call.how != "windows":
             return sorted(items, key=lambda i: -1 if i.position is None else i.position)
         if is_past_middle:
             items = [i._replace(nearer=End.LAST) if i.nearer is End.NEXT else i for i in items]

@@ -10,8 +10,8 @@ from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.bulk import Journal, by_script, run
 from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.core.state.expected import ANY, Expected
-from rwq_cli.core.state.probe import End, ItemSnapshot, Place
 from rwq_cli.core.state.rules import is_guard
+from rwq_cli.core.state.snapshots import End, ItemSnapshot, Place
 
 # A result takes the server as long as copying so much data.
 _RESULT_BYTES = 4096

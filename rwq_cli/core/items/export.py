@@ -10,7 +10,8 @@ from rwq_cli.core.items.bulk import read_items, unlisted
 from rwq_cli.core.keys import is_key_of
 from rwq_cli.core.model import State
 from rwq_cli.core.state.expected import Located
-from rwq_cli.core.state.probe import ItemSnapshot, Skipped, probe, read_snapshots
+from rwq_cli.core.state.reads import read_facts
+from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped, read_snapshots
 
 
 class Export:
@@ -57,7 +58,7 @@ class Export:
         # Few, unless the queue is broken.
         yield from read_items(queue, self._fresh(own, takes=True), self.skipped)
         if self._chosen is None:
-            for facts in probe(queue, self._fresh(leased)):
+            for facts in read_facts(queue, self._fresh(leased)):
                 self.skipped.stray_leases += facts.state is State.STRAY_LEASE
 
     def results(self) -> Iterator[list[Result]]:
@@ -82,11 +83,10 @@ class Export:
 
     def _pages(self, number: int, cursor: ListCursor) -> Iterator[Located]:
         for page in cursor:
-            # Counted from the right end: see `lua/lib/locate.lua`.
-            at = enumerate(page, cursor.offset)
-            places = {entry: str(4 * place + 2 + number) for place, entry in at}
+            positions = {entry: (place,) for place, entry in enumerate(page, cursor.offset)}
             fresh = self._fresh(page, takes=True)
-            yield Located(fresh, "places", [places[item_id] for item_id in fresh], 0)
+            entries = [((), positions[i]) if number else (positions[i], ()) for i in fresh]
+            yield Located(fresh, "windows", entries)
 
     def _snapshots(self, calls: Iterable[Located]) -> Iterator[list[ItemSnapshot]]:
         for _, items in read_snapshots(self._queue, calls, self.skipped):

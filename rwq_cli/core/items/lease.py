@@ -18,7 +18,8 @@ from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import PREVIEW_BYTES, Batched, Item, Lease, State, Status
 from rwq_cli.core.server.commands import REFUSED, Command
-from rwq_cli.core.state.probe import Skipped, parse_lease, parse_returns
+from rwq_cli.core.state.reads import parse_lease, parse_returns
+from rwq_cli.core.state.snapshots import Skipped
 
 # In one call, which sets two leases for each.
 LEASE_ITEMS = 250

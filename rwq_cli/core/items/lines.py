@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.state.probe import ItemSnapshot
+from rwq_cli.core.state.snapshots import ItemSnapshot
 
 
 class Line(NamedTuple):

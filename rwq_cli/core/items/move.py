@@ -12,7 +12,8 @@ from rwq_cli.core.items.transfer import Transfer
 from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected, token_of
-from rwq_cli.core.state.probe import ItemSnapshot, existing
+from rwq_cli.core.state.reads import existing
+from rwq_cli.core.state.snapshots import ItemSnapshot
 
 
 def move(

@@ -19,7 +19,7 @@ from rwq_cli.core.items.repairs import prune
 from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
-from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.reads import read_facts
 
 _Ids = dict[bytes, None]
 
@@ -160,7 +160,7 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
     main, processing = (
         [(at, each.offset, page) for page in each] for at, each in enumerate(cursors)
     )
-    lengths = queue.call_all([("LLEN", key) for key in lists])
+    in_main, in_processing = queue.call_all([("LLEN", key) for key in lists])
     for at, (_, offset, page) in reversed(list(enumerate(main))):
         if newest in page:
             main[at:] = [(0, offset, page[: len(page) - page[::-1].index(newest)])]
@@ -173,7 +173,7 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
             ids.update(dict.fromkeys(page))
             for place, item_id in enumerate(page if which < len(found) else (), offset):
                 found[which].setdefault(item_id, []).append(place)
-        yield list(ids), Seen(Places(*found), lengths, int(seconds) * 1000)
+        yield list(ids), Seen(Places(*found), (in_main, in_processing), int(seconds) * 1000)
 
 
 def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:
@@ -196,7 +196,7 @@ def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:
         list(prune(queue, "returns", page[::2]))
     entries = list(chain.from_iterable(ListCursor(queue, keys.cleaning)))
     listed = dict.fromkeys(entries)
-    gone = [facts.item_id for facts in probe(queue, listed) if not facts.has_data]
+    gone = [facts.item_id for facts in read_facts(queue, listed) if not facts.has_data]
     if len(gone) < len(listed):
         list(prune(queue, "cleaning", gone))
     elif gone:

@@ -30,7 +30,10 @@ def repair(
     """Repair IDs that are still in one of these states, as `lua/ops/repair.lua` says; without
     states, stale schedule entries. Yields what was done, without the skipped."""
     args = {"bury_after": _NEVER if bury_after is None else bury_after, "looked_ms": look.at_ms}
-    expected = Expected(frozenset(states), tokens=look.digests)
+    expected = Expected(
+        frozenset(states),
+        tokens=look.digests,
+    )
     act = by_script(queue, "repair", args, expected, dry_run=dry_run)
     for batch in run(queue, act, ids, "repairing"):
         if len(repaired := batch.without(Status.SKIPPED)):

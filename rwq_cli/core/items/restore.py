@@ -20,8 +20,9 @@ from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located, hashed_bytes, token_of
-from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped, existing
+from rwq_cli.core.state.reads import existing
 from rwq_cli.core.state.rules import is_guard
+from rwq_cli.core.state.snapshots import ItemSnapshot, Place, Skipped
 
 # Items that may have to be replaced: they are looked for together.
 _REPLACE_ITEMS = 20_000

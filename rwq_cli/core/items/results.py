@@ -18,7 +18,7 @@ from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Counts, OutcomeBatch, State
 from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.probe import existing
+from rwq_cli.core.state.reads import existing
 
 
 class ResultLookup(NamedTuple):

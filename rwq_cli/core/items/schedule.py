@@ -1,10 +1,8 @@
 """Touching leases (`lua/ops/touch.lua`); putting items back, delaying and burying them
 (`put.lua`); kicking and promoting them (`push_scheduled.lua`)."""
 
-import json
-from bisect import bisect_left, insort
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 from rwq_cli.core.batches import BLOCK_IDS, Flush, acknowledged, in_batches
@@ -15,7 +13,7 @@ from rwq_cli.core.inspect.cursor import PAGE_SIZE, ScheduledCursor
 from rwq_cli.core.items.bulk import by_script, run
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
-from rwq_cli.core.state.expected import ANY, Expected, Located
+from rwq_cli.core.state.expected import ANY, Entries, Expected, Located
 
 # The guard of a buried item holds the reason twice, once under each lease name.
 REASON_BYTES_MAX = 1024
@@ -31,7 +29,7 @@ def touch(
     dry_run: bool = False,
 ) -> Outcomes:
     """Give live leases a new expiry; see `WorkQueue.touch_many`."""
-    known = {"lease_ms": lease_time_ms(lease_s), "has_owners": owner is not None}
+    args = {"lease_ms": lease_time_ms(lease_s), "has_owners": owner is not None}
 
     def calls() -> Iterator[tuple[list[bytes], Sequence[object]] | None]:
         queue.progress.begin("touching")
@@ -39,7 +37,7 @@ def touch(
             for batch in in_batches(block, items_max=queue.budget("touch").items):
                 once = list(dict.fromkeys(batch))
                 rest = once if owner is None else [word for i in once for word in (i, owner)]
-                yield once, script_words("touch", rest, **known)
+                yield once, script_words("touch", rest, **args)
             # The source may pause here.
             yield None
 
@@ -125,27 +123,36 @@ def _put(
     doing = {"buried": "burying", "delayed": "delaying"}.get(args["to"], "releasing")
 
     def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        # Each call puts its items in front of those of the call before it.
-        parts = (
-            [part for call in calls for part in call.within(queue.budget("put"))]
-            if is_front
-            else []
-        )
-        return put(_in_turn(parts[::-1], dry_run) if is_front else calls, is_first_look)
+        if is_front:
+            # Each call puts its items in front of those of the call before it.
+            parts = [part for call in calls for part in call.within(queue.budget("put"))]
+            calls = _in_turn(parts[::-1], dry_run)
+        return put(calls, is_first_look)
 
     look = by_script(queue, "put", args, expected, dry_run=True) if is_front else None
     return Outcomes(run(queue, act, ids, doing, expected, look=look, grace_s=grace))
 
 
-def _in_turn(calls: Sequence[Located], dry_run: bool) -> Iterator[Located]:
-    """The calls, with the places as they are when those before have taken their entries away."""
-    gone: tuple[list[int], ...] = ([], [])
+def _in_turn(calls: Iterable[Located], dry_run: bool) -> Iterator[Located]:
+    """The calls, with the entries where they are when those before have taken theirs away, without
+    what they put at the right end."""
+    gone: tuple[list[int], list[int]] = [], []
+
+    def now(pair: Entries) -> Entries:
+        # What was nearer to the left end has gone from there.
+        main, processing = (
+            [position + len(removed) - bisect_right(removed, position) for position in positions]
+            for removed, positions in zip(gone, pair, strict=True)
+        )
+        return main, processing
+
     for call in calls:
-        seen = [json.loads(f"[{place.strip('[]')}]") for place in call.places]
-        now = ([at - 4 * bisect_left(gone[at % 4], at // 4) for at in each] for each in seen)
-        yield call._replace(places=[json.dumps(each) for each in now])
-        for at in () if dry_run else chain.from_iterable(seen):
-            insort(gone[at % 4], at // 4)
+        yield call._replace(entries=[now(pair) for pair in call.entries])
+        for pair in () if dry_run else call.entries:
+            for removed, positions in zip(gone, pair, strict=True):
+                removed += positions
+        for removed in gone:
+            removed.sort()
 
 
 def kick(

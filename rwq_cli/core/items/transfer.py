@@ -21,8 +21,9 @@ from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.server.patience import CancelToken
 from rwq_cli.core.state.expected import Expected, Located, token_of
-from rwq_cli.core.state.probe import ItemSnapshot, Skipped, existing, read_snapshots
+from rwq_cli.core.state.reads import existing
 from rwq_cli.core.state.rules import Transit
+from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped, read_snapshots
 
 _ITEMS = frozenset(state for state in State if state.is_item)
 _SCHEDULED = frozenset(state for state in State if state.is_scheduled)

@@ -21,7 +21,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.repair.clean import CLEANED, OF_ONE_ITEM, Fixer, Look, Suspects
 from rwq_cli.core.repair.findings import Code, Finding, Severity, problems_of, server_findings
 from rwq_cli.core.state.expected import FirstLook
-from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.reads import read_facts
 from rwq_cli.core.state.rules import Facts
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _first_look(queue: Queue, look: Look) -> Survey:
         look.note(facts)
 
     def note_leased(ids: list[bytes]) -> None:
-        for facts in probe(queue, [item_id for item_id in ids if item_id not in listed]):
+        for facts in read_facts(queue, [item_id for item_id in ids if item_id not in listed]):
             if found := tuple(p for p in problems_of(facts) if p.code in _OF_LEASES):
                 look.suspects[facts.item_id] = found
 

@@ -3,12 +3,12 @@ the conditions that they must still meet."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha1
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BUDGET, Budget
 from rwq_cli.core.lua import TOKEN_BYTES
-from rwq_cli.core.model import Item, State
+from rwq_cli.core.model import State
 from rwq_cli.core.state.rules import Facts
 
 
@@ -20,89 +20,143 @@ class Expected(NamedTuple):
     states: frozenset[State] | None = None
     # The minimum idle time, seconds; None for any.
     idle_s: float | None = None
-    # By ID, the token of the data that was read (`repair` compares digests instead, see
-    # `FirstLook`); None for any data.
+    # By ID, the token of what was seen of the item (for `repair` a digest: see `FirstLook`); None
+    # for anything.
     tokens: Mapping[bytes, bytes] | None = None
     # The IDs that looked broken twice, a grace period apart, when they were chosen. Any other item
     # that looks broken when the operation acts may be in transit.
     looked_twice: Collection[bytes] = frozenset()
-    # By ID, the mark of the item that was chosen, and what it has: see `mark_of`.
-    marks: Mapping[bytes, bytes] | None = None
-    marked_by: str = ""
 
     def args(self) -> dict[str, Any]:
         return {
             "states": ";".join(sorted(self.states or ())),
             "idle_min": self.idle_s,
             "has_tokens": self.tokens is not None,
-            "marked_by": self.marked_by,
         }
 
     def id_args(self, ids: Sequence[bytes]) -> Iterable[object]:
-        """The IDs as script arguments: each with its token and its mark, if any."""
-        known = [each for each in (self.tokens, self.marks) if each is not None]
-        columns = ([each.get(item_id, "") for item_id in ids] for each in known)
-        return chain.from_iterable(zip(ids, *columns, strict=True)) if known else ids
+        """The IDs as script arguments, each with its token if there are any."""
+        if self.tokens is None:
+            return ids
+        words = (self.tokens.get(item_id, b"") for item_id in ids)
+        return chain.from_iterable(zip(ids, words, strict=True))
 
 
 ANY = Expected()
 
 
+# Places in a list, counted from its right end, in ascending order; those of an ID in main and in
+# processing.
+Positions = Sequence[int]
+Entries = tuple[Positions, Positions]
+_NO_ENTRIES: Entries = (), ()
+# Windows that have fewer other entries in between are one.
+_GAP_ENTRIES = 64
+# Passing so many entries takes as long as beginning one more window.
+_WINDOW_ENTRIES = 1000
+# A list is a chain of blocks of so many bytes; to pass one takes as long as to pass an entry.
+_BLOCK_BYTES, _ENTRY_BYTES_MIN = 8192, 80
+
+
 class Located(NamedTuple):
-    """IDs, and how a script finds them: see `core/lua/lib/locate.lua`."""
+    """IDs for a call, and how its script finds their entries: see `core/lua/lib/locate.lua`.
+
+    Attributes:
+        ids: The IDs.
+        how: By `name` in both lists; in `windows` of them; or in processing, for the caller has
+            `leased` them. In a long list, only the first of these is sure to be found: the others
+            are to be tried again.
+        entries: For `windows`, where the entries of each ID were seen.
+        since_ms: And the server's clock before that, unix ms.
+        lengths: And how long both lists were. Then the windows are counted from the left end: from
+            the other, they would change with every call that removes entries.
+        scan_max: For `name`, how many entries of both lists to scan at most; if they have more,
+            none is found.
+        saved: By ID, the tokens of what was saved; None if nothing was read.
+        read: The snapshots of what was saved, if they were read now.
+        looked_twice: Those of the IDs that are no longer to be left alone at a first look.
+    """
 
     ids: Sequence[bytes]
-    # By `name` in both lists; at `places`; or in processing, for the caller has `leased` them. In a
-    # long list, only the first of these is sure to be found: the others are to be tried again.
     how: str = "name"
-    # For `places`, where the entries of each ID were seen, and the server's clock before, unix ms.
-    places: Sequence[str] = ()
+    entries: Sequence[Entries] = ()
     since_ms: int = 0
-    # For `name`, how many entries of both lists to scan at most; if they have more, none is found.
+    lengths: tuple[int, int] = (0, 0)
     scan_max: int = BUDGET.entries
-    # The tokens of the data that was saved of each; None if none was read.
     saved: Mapping[bytes, bytes] | None = None
-    # The snapshots of what was saved, if they were read now.
     read: Sequence[Any] = ()
-    # Those of the IDs that are no longer to be left alone at a first look.
     looked_twice: Collection[bytes] = frozenset()
 
+    @classmethod
+    def unlisted(cls, ids: Sequence[bytes], since_ms: int = 0) -> "Located":
+        """IDs that were seen in no list, such as buried ones."""
+        return cls(ids, "windows", [_NO_ENTRIES] * len(ids), since_ms)
+
     def args(self) -> dict[str, Any]:
+        # Of one that was seen more often than a byte can say, none is found.
+        seen = bytes([min(48 + len(positions), 255) for pair in self.entries for positions in pair])
         return {
             "where": self.how,
-            "places": f"[{','.join(self.places)}]",
+            "main_windows": self._windows(0),
+            "processing_windows": self._windows(1),
+            "seen": seen,
             "seen_ms": self.since_ms,
             "scan_max": self.scan_max,
         }
 
+    def _windows(self, number: int) -> str:
+        """The parts of a list that have the entries, as `locate.lua` takes them."""
+        column, length = [pair[number] for pair in self.entries], self.lengths[number]
+        positions = sorted(chain.from_iterable(column), reverse=True)
+        if not positions:
+            return ""
+        ends = [next(places[-1] for places in reversed(column) if places), positions[0]]
+        for position, after in pairwise(positions):
+            if position - after > _GAP_ENTRIES:
+                ends += position, after
+        indexes = [length - 1 - position for position in (*ends, positions[-1])]
+        # The list may have become shorter before its length was read.
+        return " ".join([str(max(0, index) if length else index) for index in indexes])
+
     def only(self, ids: Collection[bytes]) -> "Located":
-        kept = [at for at, item_id in enumerate(self.ids) if item_id in ids]
-        places = [self.places[at] for at in kept] if self.places else ()
-        return self._replace(ids=[self.ids[at] for at in kept], places=places)
+        """The call for those of its IDs that are among these."""
+        entries = [e for e, i in zip(self.entries, self.ids, strict=False) if i in ids]
+        return self._replace(ids=[i for i in self.ids if i in ids], entries=entries)
 
     def part(self, first: int, end: int | None = None) -> "Located":
-        return self._replace(ids=self.ids[first:end], places=self.places[first:end])
+        """The call for some of its IDs in a row."""
+        return self._replace(ids=self.ids[first:end], entries=self.entries[first:end])
 
     def within(
         self, budget: Budget, tokens: Mapping[bytes, bytes] | None = None, bytes_each: int = 0
     ) -> "Iterator[Located]":
-        """Cut the call by a budget: also by its bytes, if the script compares tokens of data, or
-        writes so many bytes for each."""
-        first, size = 0, 0
+        """Cut the call by a budget.
+
+        Args:
+            budget: What a call of the script may take.
+            tokens: By ID, the token that the script compares with that of the data.
+            bytes_each: How many bytes the script writes for each ID.
+        """
+        first, size, passed, before = 0, 0, 0, 0
         for at, item_id in enumerate(self.ids):
-            if at - first == budget.items or size >= budget.bytes:
+            if at - first == budget.items or size >= budget.bytes or passed >= budget.entries:
                 yield self.part(first, at)
-                first, size = at, 0
-            size += bytes_each + (hashed_bytes(tokens.get(item_id, b"")) if tokens else 0)
+                first, size, passed, before = at, 0, 0, 0
+            size += bytes_each
+            if tokens:
+                size += hashed_bytes(tokens.get(item_id, b""))
+            pair = self.entries[at] if self.entries else _NO_ENTRIES
+            if pair == _NO_ENTRIES:
+                continue
+            for positions, length in zip(pair, self.lengths, strict=True):
+                for position in positions:
+                    if not -_GAP_ENTRIES <= position - before <= _GAP_ENTRIES:
+                        to_nearer_end = min(position, abs(length - position))
+                        entry_bytes = max(_ENTRY_BYTES_MIN, len(item_id))
+                        passed += _WINDOW_ENTRIES + to_nearer_end * entry_bytes // _BLOCK_BYTES
+                    before = position
         if first < len(self.ids):
             yield self.part(first)
-
-
-def mark_of(item: Item, marked_by: str) -> bytes:
-    """What an item was chosen by, besides its state, age and data, as in `lua/lib/expected.lua`."""
-    has_count = item.returns is not None and "returns" in marked_by
-    holder = item.lease.holder if item.lease and "lease" in marked_by else b""
-    return holder + b"\n" + (b"%d" % (item.returns or 0) if has_count else b"")
 
 
 def token_of(data: bytes) -> bytes:
@@ -113,10 +167,17 @@ def token_of(data: bytes) -> bytes:
     return b"%d:%b" % (length, sha1(data, usedforsecurity=False).hexdigest().encode())
 
 
+def with_data(token: bytes, data: bytes) -> bytes | None:
+    """A token with that of data that were read since; None if it is of other data."""
+    before, semicolon, others = token.partition(b";")
+    now = token_of(data)
+    return None if before not in (b"", now) else now + semicolon + others
+
+
 def hashed_bytes(token: bytes) -> int:
     """How much data the server hashes to compare it with a token; 0 for a digest."""
-    length, _, digest = token.partition(b":")
-    return min(int(length), TOKEN_BYTES) if digest else 0
+    length, colon, _ = token.partition(b";")[0].partition(b":")
+    return min(int(length), TOKEN_BYTES) if colon else 0
 
 
 class FirstLook:

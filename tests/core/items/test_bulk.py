@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.state.expected import Located
-from rwq_cli.core.state.probe import Skipped, read_snapshots
+from rwq_cli.core.state.snapshots import Skipped, read_snapshots
 from tests.conftest import QUEUE, Interleaved
 from tests.support import many
 
@@ -58,7 +58,7 @@ def test_places_that_were_popped_do_not_read_the_list_from_its_other_end(
 ) -> None:
     many(raw, 3000)
     # Seen when the list had a thousand entries more: they were before the left end of it now.
-    call = Located([b"2999"], "places", [str(4 * 3999 + 2)], 0)
+    call = Located([b"2999"], "windows", [((3999,), ())])
     with raw.monitor() as monitor:
         ((_, (item,)),) = read_snapshots(queue, [call], Skipped())
         raw.echo(b"read")

@@ -16,7 +16,7 @@ from rwq_cli.core.items.restore import OnConflict, restore as restore_lines
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import load_script
 from rwq_cli.core.model import Outcomes
-from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped
+from rwq_cli.core.state.snapshots import ItemSnapshot, Place, Skipped
 from tests.conftest import QUEUE, Foreign, Interleaved, contents, lasts
 from tests.support import Journal, lines_of, numbered
 

@@ -10,7 +10,7 @@ from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.restore import OnConflict, edit_items, restore
-from rwq_cli.core.state.probe import ItemSnapshot, Skipped
+from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped
 from tests.conftest import Foreign, Interleaved, contents
 from tests.item_cases import ITEM_CASES
 from tests.support import Journal, many

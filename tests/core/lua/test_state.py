@@ -9,7 +9,7 @@ from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.keys import SETTLING_GUARD
 from rwq_cli.core.lua import CONSTANTS, libraries_of
 from rwq_cli.core.model import TIME_MS_MAX, Lease
-from rwq_cli.core.state.probe import parse_returns
+from rwq_cli.core.state.reads import parse_returns
 from rwq_cli.core.state.rules import Facts
 from tests.core.lua.test_scripts import SCRIPTS
 

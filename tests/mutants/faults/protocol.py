@@ -19,7 +19,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "removal-of-unsaved-data",
         "rm deletes data that were replaced since they were written to the undo file.",
         f"{_LIB}/expected.lua",
-        "or data ~= '' and has_other_data(id, data)",
+        "or token ~= '' and differs_from(token, id, facts)",
         "",
     ),
     Fault(
@@ -47,8 +47,8 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "chosen-holder-unchecked",
         "rm --holder removes an item that another session has leased since it was chosen.",
-        f"{_LIB}/expected.lua",
-        "or mark and mark_of(id, facts) ~= mark\n",
+        f"{_LIB}/digest.lua",
+        "or lease and (effective_lease(facts) or '') ~= lease\n",
         "",
     ),
     # Guarantee 3: no half steps.

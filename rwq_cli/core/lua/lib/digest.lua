@@ -1,5 +1,6 @@
 -- Recognizing items: one may be completed, and a new one added under its ID, between two looks. Larger data is
 -- recognized by both ends and the length.
+-- include: state
 local END_BYTES = 256
 
 -- The type of an ID's data key; and for a string, a short digest of both ends, hexadecimal.
@@ -31,4 +32,15 @@ end
 -- Whether the data of an ID has another token. Data of another length need not be read.
 local function has_other_data(id, token)
   return redis.call('STRLEN', item_prefix .. id) ~= tonumber(string.match(token, '^%d+')) or token_of(id) ~= token
+end
+
+-- Whether an item with data is no longer as its token says: that of its data, ';r' and its count of returns, ';l' and the
+-- value of its lease, or some of these in this order.
+local function differs_from(token, id, facts)
+  local data, others = string.match(token, '^([^;]*)(.*)$')
+  local count, lease = string.match(others, '^;r(%d*)(.*)$')
+  lease = string.match(lease or others, '^;l(.*)$')
+  return count and (redis.call('HGET', returns, id) or '') ~= count
+    or lease and (effective_lease(facts) or '') ~= lease
+    or data ~= '' and has_other_data(id, data)
 end

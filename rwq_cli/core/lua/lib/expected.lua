@@ -3,34 +3,22 @@
 -- writes: processing LREM LSET RPOP; main LREM LSET RPOP
 -- arg states  the expected states, joined by ';'; '' for any
 -- arg idle_min:number  the minimum idle time, seconds; '' for any
--- arg has_tokens:flag  each ID is followed by the token of the data that was read, '' for none
--- arg marked_by  what its mark has, which follows these: 'lease', 'returns', or both; '' if there are no marks
+-- arg has_tokens:flag  each ID is followed by a token of what was seen of it, '' if nothing was
 local expected_states = states ~= '' and {} or nil
 for state in string.gmatch(states, '[^;]+') do
   expected_states[state] = true
 end
-local expected_data, expected_marks, has_marks = {}, {}, marked_by ~= ''
-local is_by_facts = not (idle_min or has_tokens or has_marks)
+local is_by_facts = not (idle_min or has_tokens)
 local expects_any = expected_states or not is_by_facts
 
+local tokens = {}
 local function ids_in(rest)
-  if not (has_tokens or has_marks) then
+  if not has_tokens then
     return rest
   end
-  local ids, width = {}, 1 + (has_tokens and 1 or 0) + (has_marks and 1 or 0)
-  for at = 1, #rest, width do
-    local id = rest[at]
-    ids[#ids + 1] = id
-    expected_data[id] = has_tokens and rest[at + 1] or nil
-    expected_marks[id] = has_marks and rest[at + width - 1] or nil
-  end
+  local ids
+  ids, tokens = split_pairs(rest)
   return ids
-end
-
-local function mark_of(id, facts)
-  local lease = string.find(marked_by, 'lease') and effective_lease(facts) or ''
-  local count = string.find(marked_by, 'returns') and redis.call('HGET', returns, id) or ''
-  return lease .. '\n' .. count
 end
 
 -- The listing may have seen only one of the entries of a duplicated item, so the state of either counts; but one that a
@@ -49,11 +37,10 @@ end
 -- data may reset it.
 local function is_changed(id, facts, now_ms)
   local idle = idle_min and redis.pcall('OBJECT', 'IDLETIME', item_prefix .. id)
-  local mark, data = expected_marks[id], expected_data[id] or ''
+  local token = tokens[id] or ''
   return expected_states and not is_in_expected_state(facts, now_ms)
     or type(idle) == 'number' and idle < idle_min
-    or mark and mark_of(id, facts) ~= mark
-    or data ~= '' and has_other_data(id, data)
+    or token ~= '' and differs_from(token, id, facts)
 end
 
 -- The status of a located ID that is not an item to act on, or nil.
@@ -70,7 +57,7 @@ end
 
 -- The status of an item of which the caller read no data, because it was added since.
 local function unsaved_status(id)
-  return expected_data[id] == '' and not dry_run and (where == 'name' and 'changed' or 'elsewhere')
+  return tokens[id] == '' and not dry_run and (where == 'name' and 'changed' or 'elsewhere')
 end
 
 -- Whether only a second look can tell if an item without a lease is between two commands of its worker or producer. In
@@ -89,26 +76,39 @@ local function first_looks(ids, flags)
   return is_first
 end
 
--- Judge IDs by their facts and places, and unless it is a dry run, act: `status_of(id, found, now_ms)` gives the status
--- of each, `write(groups, facts, now_ms)` gets the IDs by their status, in order. `type_of` is that of `read_facts`.
--- `by_facts`: IDs that share their facts have the same status, unless it depends on how long they are leased.
-local function act(ids, status_of, write, type_of, by_facts)
-  local facts, now_ms, statuses = read_facts(ids, type_of), clock_ms(), {}
-  locate(ids, facts)
+-- The IDs by their status, in order.
+local function grouped(ids, statuses)
   local groups = setmetatable({}, { __index = function(groups, status)
     groups[status] = {}
     return groups[status]
   end })
   for i, id in ipairs(ids) do
+    local group = groups[statuses[i]]
+    group[#group + 1] = id
+  end
+  return groups
+end
+
+-- Judge IDs by their facts and places, and unless it is a dry run, act: `status_of(id, facts of the ID, now_ms)` gives the
+-- status of each, `write(groups, facts, now_ms)` gets the IDs by their status, in order. `type_of` is that of
+-- `read_facts`. `by_facts`: the status follows from the facts alone, so that IDs that share them share it, unless it
+-- depends on how long each of them is leased.
+local function act(ids, status_of, write, type_of, by_facts)
+  local facts, now_ms, statuses, status_by_facts = read_facts(ids, type_of), clock_ms(), {}, {}
+  locate(ids, facts)
+  for i, id in ipairs(ids) do
     local found = facts[id]
-    found.id = id
-    local status = found.status or status_of(id, found, now_ms)
-    found.status = by_facts and not (found.new and expected_states) and status or nil
-    local group = groups[status]
-    statuses[i], group[#group + 1] = status, id
+    local status = status_by_facts[found]
+    if not status then
+      -- The time left of a lease is that of this ID.
+      found.id = id
+      status = status_of(id, found, now_ms)
+      status_by_facts[found] = by_facts and not (found.new and expected_states) and status or nil
+    end
+    statuses[i] = status
   end
   if not dry_run then
-    write(groups, facts, now_ms)
+    write(grouped(ids, statuses), facts, now_ms)
   end
   return outcome_reply(ids, statuses, facts)
 end

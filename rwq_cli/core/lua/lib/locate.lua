@@ -1,18 +1,21 @@
 -- Finding the list entries of IDs, and removing them. An ID that is not found as the caller saw it, or was pushed
 -- since, is left for another call: `main` is false in its facts.
 -- include: facts
--- arg where  'name': in the whole of both lists; 'places': where the caller saw them; 'leased': in processing, because
---   the caller has leased them
--- arg places  for 'places', JSON: for each ID its place, or a list of none or of several. A place is four times the index
---   from the left end, or the number of entries between it and the right end: plus 0 for an index of main, 1 of
---   processing; 2 for such a number of main, 3 of processing
--- arg seen_ms:number  for 'places', unix ms before the caller looked
+-- arg where  'name': in the whole of both lists; 'windows': in the parts of them where the caller saw them; 'leased': in
+--   processing, because the caller has leased them
+-- arg main_windows  for 'windows', the parts of main, as numbers joined by spaces: the index where the caller saw the last
+--   of the IDs that it saw there; the first and last index of each part. Indexes count from the left end, or if they are
+--   negative from the right end, as in LRANGE. '' for none
+-- arg processing_windows  the same of processing
+-- arg seen  for 'windows', two characters for each ID, how often the caller saw it in main and in processing: '0' for
+--   never, and for each time the next character of ASCII
+-- arg seen_ms:number  for 'windows', unix ms before the caller looked
 -- arg scan_max:number  for 'name', how many entries to scan at most
 
 -- Entries at the left end that count as recent pushes: an item that was in no list may be among them.
 local RECENT_ENTRIES = 500
--- Entries between two places that are read with them.
-local GAP_ENTRIES = 64
+-- Entries at both ends of a window that are read with it: a few entries may have left the list or entered it.
+local MARGIN_ENTRIES = 32
 -- How many entries may be passed in looking for one leased ID after the other. The last may take a whole scan.
 local LEASED_ENTRIES = 100000
 
@@ -63,108 +66,85 @@ local function locate_leased(ids, facts)
   end
 end
 
--- Call `note(list, index from the left end, id)` for each place where the caller saw an ID: what comes next to be leased
--- last.
-local function each_place(ids, seen, note)
-  local lists = { [0] = main, processing, main, processing }
-  local last = { [2] = redis.call('LLEN', main) - 1, [3] = redis.call('LLEN', processing) - 1 }
-  for i = #ids, 1, -1 do
-    local some, is_one = seen[i], type(seen[i]) == 'number'
-    for each = 1, is_one and 1 or #some do
-      local place = is_one and some or some[each]
-      local kind = place % 4
-      local at = (place - kind) / 4
-      note(lists[kind], last[kind] and last[kind] - at or at, ids[i])
+-- Note the entries of the IDs in a part of a list. What was there may have been popped, so that the part begins before
+-- the left end.
+local function read_part(list, first, last, facts)
+  first = math.max(0, first)
+  for i, id in ipairs(last < first and {} or redis.call('LRANGE', list, first, last)) do
+    local at = first + i - 1
+    if facts[id] and not entries_at[list][at] then
+      note_entry(list, at, id, facts)
     end
   end
 end
 
--- Note the entries of the IDs that are recent, or near those that were seen.
-local function read_near(list, seen, drift, facts)
-  local found = entries_at[list]
-  local function read(first, last)
-    first = math.max(0, first)
-    -- What was there may have been popped; to LRANGE, a negative index is one from the other end.
-    for i, id in ipairs(last < 0 and {} or redis.call('LRANGE', list, first, last)) do
-      local at = first + i - 1
-      if facts[id] and not found[at] then
-        note_entry(list, at, id, facts)
-      end
-    end
+-- The windows of a list as an array of its argument's numbers, counted from the left end.
+local function windows_of(list, text)
+  local windows, length = {}, redis.call('LLEN', list)
+  for number in string.gmatch(text, '%S+') do
+    local at = tonumber(number)
+    windows[#windows + 1] = at < 0 and at + length or at
   end
-  read(0, RECENT_ENTRIES - 1)
-  local first
-  for i = 1, #seen do
-    local at, next_at = seen[i] + drift, seen[i + 1]
-    first = first or at
-    if not next_at or next_at + drift > at + GAP_ENTRIES then
-      read(first - GAP_ENTRIES / 2, at + GAP_ENTRIES / 2)
-      first = nil
-    end
+  return windows
+end
+
+-- Note the entries of the IDs in the windows of a list, if all entries have moved by so many since.
+local function read_windows(list, windows, moved_by, facts)
+  for i = 2, #windows, 2 do
+    read_part(list, windows[i] + moved_by - MARGIN_ENTRIES, windows[i + 1] + moved_by + MARGIN_ENTRIES, facts)
   end
 end
 
--- How far entries of a list have moved since the caller saw them, as the first item tells that is not near; nil if it
--- left the list.
-local function drift_of(list, seen, seen_at, facts)
-  for _, at in ipairs(seen) do
-    local id = seen_at[at]
-    local found = facts[id]
-    if found.data == 'string' and (list == main and found.main or found.processing) == 0 then
-      local now = redis.call('LPOS', list, id)
-      return now and now - at
-    end
-  end
+-- How often the caller saw an ID in main and in processing.
+local function times_seen(i)
+  local in_main, in_processing = string.byte(seen, 2 * i - 1, 2 * i)
+  return in_main - 48, in_processing - 48
 end
 
 -- The IDs that are not as often in each list as the caller saw them, or were pushed since.
-local function moved_ids(ids, facts, seen)
+local function moved_ids(ids, facts)
   local moved = {}
   for i, id in ipairs(ids) do
-    local found, some, is_one, in_processing = facts[id], seen[i], type(seen[i]) == 'number', 0
-    local entries = is_one and 1 or #some
-    for each = 1, entries do
-      in_processing = in_processing + (is_one and some or some[each]) % 2
-    end
-    if found.processing ~= in_processing or found.main ~= entries - in_processing
-      or entries == 0 and (pushed_ms(found) or -1) >= seen_ms then
+    local found, in_main, in_processing = facts[id], times_seen(i)
+    if found.main ~= in_main or found.processing ~= in_processing
+      or in_main + in_processing == 0 and (pushed_ms(found) or -1) >= seen_ms then
       moved[#moved + 1] = id
     end
   end
   return moved
 end
 
-local function locate_at_places(ids, facts)
-  local seen, is_sorted = cjson.decode(places), true
-  local indexes, seen_at = { [main] = {}, [processing] = {} }, { [main] = {}, [processing] = {} }
-  each_place(ids, seen, function(list, at)
-    local before, count = indexes[list], #indexes[list]
-    is_sorted, before[count + 1] = is_sorted and at > (before[count] or -1), at
-  end)
-  for list, some in pairs(indexes) do
-    if not is_sorted then
-      table.sort(some)
+-- How far entries of a list have moved, as the last of the IDs that the caller saw there tells; nil if it cannot.
+local function moved_by(list, windows, ids, facts)
+  for i = #windows > 0 and #ids or 0, 1, -1 do
+    local in_main, in_processing = times_seen(i)
+    if (list == main and in_main or in_processing) > 0 then
+      local is_there = entries_at[list][windows[1]] == ids[i]
+      local now = not is_there and facts[ids[i]].data == 'string' and redis.call('LPOS', list, ids[i])
+      return now and now - windows[1]
     end
-    read_near(list, some, 0, facts)
   end
-  local moved = moved_ids(ids, facts, seen)
-  if #moved > 0 then
-    each_place(ids, seen, function(list, at, id)
-      seen_at[list][at] = id
-    end)
-    for list, some in pairs(indexes) do
-      local drift = drift_of(list, some, seen_at[list], facts)
-      if drift then
-        read_near(list, some, drift, facts)
-      end
+end
+
+-- Read the windows; and if IDs are not there, again where they should be by now, as pushes and pops move all entries.
+local function locate_in_windows(ids, facts)
+  local windows = { [main] = windows_of(main, main_windows), [processing] = windows_of(processing, processing_windows) }
+  for list in pairs(windows) do
+    read_part(list, 0, RECENT_ENTRIES - 1, facts)
+    read_windows(list, windows[list], 0, facts)
+  end
+  if #moved_ids(ids, facts) > 0 then
+    for list in pairs(windows) do
+      local by = moved_by(list, windows[list], ids, facts)
+      read_windows(list, by and windows[list] or {}, by or 0, facts)
     end
-    for _, id in ipairs(moved_ids(ids, facts, seen)) do
+    for _, id in ipairs(moved_ids(ids, facts)) do
       facts[id] = ELSEWHERE
     end
   end
 end
 
-local locate = ({ name = locate_by_name, leased = locate_leased, places = locate_at_places })[where]
+local locate = ({ name = locate_by_name, leased = locate_leased, windows = locate_in_windows })[where]
 
 -- By ID, the index of its entry in a list that is nearest to the right end; in main, next to be leased.
 local function last_entries(list)

@@ -18,7 +18,7 @@ local ids, changed, kept = ids_in(words), {}, {}
 local counts = returns_of(ids)
 local function type_of(id)
   local kind, digest = digest_of(id)
-  changed[id] = expected_data[id] ~= '' and digest ~= expected_data[id]
+  changed[id] = tokens[id] ~= '' and digest ~= tokens[id]
   return kind
 end
 -- Ghosts have none.
