@@ -16,6 +16,8 @@ from types import ModuleType
 
 from rwq_cli import __version__
 
+# Whoever started this may ignore it, and then the exit codes of its children are lost.
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 # For PID 1, as in a container, the kernel ignores signals without a handler.
 if os.getpid() == 1:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))

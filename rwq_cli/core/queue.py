@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.repair.findings import Code
     from rwq_cli.core.work import control, loop, session
     from rwq_cli.core.work.control import StopToken, WorkEvent, WorkOptions, WorkSummary
-    from rwq_cli.core.work.job import Handler, Job, RetryPolicy, Value
+    from rwq_cli.core.work.job import BatchValue, Handler, Job, RetryPolicy, Value
 else:
     counting, listing, lookup = map(Lazy, ("inspect.counting", "inspect.listing", "inspect.lookup"))
     adding, leasing, results = map(Lazy, ("items.add", "items.lease", "items.results"))
@@ -139,7 +139,7 @@ class WorkQueue(ActingQueue):
     @overload
     def work(
         self,
-        handler: "Callable[[list[Job]], Value]",
+        handler: "Callable[[list[Job]], BatchValue]",
         *,
         batch: int,
         **options: "Unpack[WorkOptions]",
@@ -183,7 +183,7 @@ class WorkQueue(ActingQueue):
             more_queues: More queues on the same connection, in order of preference after this one;
                 if `fair`, all are tried in random order.
             batch: Call the function for a list of up to this many jobs, of one queue, which all end
-                as it says.
+                as it says, or each as a list says that it returns.
             for_s: How long a lease lasts, seconds; it is renewed while the function runs.
             policy: When failed items are tried again; None for the default.
             result_ttl_s: How long results are kept, seconds.

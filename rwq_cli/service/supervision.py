@@ -15,6 +15,7 @@ from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import AuthenticationFailed, ServerError
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.exposition import Metric, exposition
+from rwq_cli.service.memory import load_everything
 
 if TYPE_CHECKING:
     from rwq_cli.service.http import HttpServer
@@ -68,6 +69,7 @@ class Supervision:
         self._failure: BaseException | None = None
 
     def __enter__(self) -> "Supervision":
+        load_everything()
         if self._address is not None:
             # Importing it takes as long as a short command.
             from rwq_cli.service.http import HttpServer

@@ -19,7 +19,7 @@ from rwq_cli.core.work.job import Done, Failure, GiveUp, Job, JobEnd, PutBack
 from rwq_cli.output.escape import escaped
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.notes import Notes
-from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted
+from rwq_cli.work.programs import BadArguments, BeingWritten, CannotRun, Exhausted
 from rwq_cli.work.running import Limits, Outputs, Passage, Run, Stream, read_from
 
 # The exit codes of a command that have a special meaning.
@@ -27,6 +27,8 @@ PUT_BACK, GIVE_UP, NOT_RUN = 75, 100, (126, 127)
 # How long a slot stays empty after its command has put its item back, or could not be started
 # because the machine had no room; and how long starting is tried while no other command runs.
 _REST_S, _ROOM_S = 1.0, 5.0
+# After how many failures that look alike it is said what may be wrong.
+_MUTE_FAILURES = 3
 # A command that has run for less may have been hit by a signal as it started.
 _START_S = 1.0
 # How long starting a process may take, while it holds the pipes of others open.
@@ -64,6 +66,10 @@ class Commands:
         # Streams open after their command, and until when a process being started may be why.
         self._left: deque[tuple[float, Sequence[Stream]]] = deque()
         self._is_ended = self._is_killed = False
+        # How many commands have failed alike, with this code and nothing on stderr; never again
+        # after another end.
+        self._mute_failures = 0.0
+        self._mute_code: int | None = None
         # Since when the machine has had no room for a process.
         self._no_room_s: float | None = None
 
@@ -121,9 +127,30 @@ class Commands:
                     return
                 os.waitpid(found.si_pid, os.WNOHANG)
 
-    def run(self, given: Job | Sequence[Job]) -> JobEnd:
-        """Run the command for some jobs of one queue; returns what becomes of them."""
-        jobs = [given] if isinstance(given, Job) else given
+    def run(self, job: Job) -> JobEnd:
+        """Run the command for a job; returns what becomes of it."""
+        return self._attempt([job])
+
+    def run_batch(self, jobs: Sequence[Job]) -> list[JobEnd]:
+        """Run the command for some jobs of one queue; returns what becomes of each."""
+        return self._halve(jobs, self._attempt(jobs))
+
+    def _halve(self, jobs: Sequence[Job], end: JobEnd) -> list[JobEnd]:
+        """Run the command again for the halves of a batch that failed, until what fails stands
+        alone. If both halves fail, the next attempt decides, unless this is the last one of some:
+        the command may just be unable to work now."""
+        if not isinstance(end, Failure) or len(jobs) == 1:
+            return [end] * len(jobs)
+        halves = jobs[: len(jobs) // 2], jobs[len(jobs) // 2 :]
+        ends = [self._attempt(half) if self._may_begin() else end for half in halves]
+        if all(isinstance(half_end, Failure) for half_end in ends) and not any(
+            job.is_last for job in jobs
+        ):
+            return [half_end for half, half_end in zip(halves, ends, strict=True) for _ in half]
+        pairs = zip(halves, ends, strict=True)
+        return [job_end for half, half_end in pairs for job_end in self._halve(half, half_end)]
+
+    def _attempt(self, jobs: Sequence[Job]) -> JobEnd:
         number = jobs[0].slot
         try:
             with self.turn:
@@ -175,6 +202,11 @@ class Commands:
             self._no_room_s = now_s if self._no_room_s is None or self.runs else self._no_room_s
             if now_s - self._no_room_s < _ROOM_S:
                 return _unused(jobs)._replace(rest_s=_REST_S)
+        if isinstance(error, BeingWritten):
+            return _unused(jobs)._replace(rest_s=_REST_S)
+        if self._invocations.task_dir is not None:
+            # Other tasks may be programs that can be run.
+            return Failure(str(error).encode("utf-8", "backslashreplace"))
         self._end_with(error)
         return _unused(jobs)
 
@@ -219,6 +251,7 @@ class Commands:
         if run.has_timed_out:
             return Failure(b"timed out after %gs" % (self._limits.max_time_s or 0) + said)
         if code == 0:
+            self._mute_failures = -inf
             if run.stdout.is_cut:
                 text = "its command printed more than 1 MiB; only the first MiB is kept"
                 self._notes.line(f"{escaped(run.jobs[0].item_id)}: {text} as its result")
@@ -233,10 +266,23 @@ class Commands:
         if code == GIVE_UP:
             return GiveUp(b"exit 100" + said)
         if code in NOT_RUN:
-            hint = tail.decode("utf-8", "replace") or None
-            self._end_with(CannotRun(f"the command cannot be run: exit {code}", hint))
-            return PutBack(front=True)
+            try:
+                self._invocations.check_program()
+            except CannotRun as error:
+                self._end_with(error)
+                return PutBack(front=True)
+        self._note_mute(code, tail)
         return Failure((b"exit %d" % code if code > 0 else _signal_name(-code)) + said)
+
+    def _note_mute(self, code: int, tail: bytes) -> None:
+        """Say once what may be wrong if all commands so far have failed alike and said nothing."""
+        is_alike = not tail and self._mute_code in (None, code)
+        self._mute_failures = self._mute_failures + 1 if is_alike else -inf
+        self._mute_code = code
+        if self._mute_failures == _MUTE_FAILURES and self._invocations.ends_without_newline:
+            text = f"{_MUTE_FAILURES} commands have ended with {code}, and said nothing on stderr"
+            cure = "if they read lines, --input line adds the newline that the data lacks"
+            self._notes.line(f"{text}; {cure}", is_error=False)
 
 
 def _unused(jobs: Sequence[Job]) -> PutBack:

@@ -15,13 +15,14 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.work.job import Job
 from rwq_cli.environment import os_reason
 from rwq_cli.output.field import bytes_fields, to_json
-from rwq_cli.work.programs import BadArguments, CannotRun, Invocation
+from rwq_cli.work.programs import BadArguments, CannotRun, Invocation, find_program
 
 
 class Input(StrEnum):
     """How a command gets the data of its item: the values of `--input`."""
 
     STDIN = "stdin"
+    LINE = "line"
     FILE = "file"
     ARG = "arg"
     NONE = "none"
@@ -72,10 +73,17 @@ class Invocations:
             if value is not None and name not in _OWN
         )
 
+    @property
+    def ends_without_newline(self) -> bool:
+        """Whether a command gets the data as they are, which seldom end with a newline."""
+        return self.input is Input.STDIN and not self.is_batch
+
     def of(self, jobs: Sequence[Job], *, dry_run: bool = False) -> Invocation:
         """Make the invocation for these items of one queue; in a dry run, without its own file."""
         first, variables = jobs[0], self._variables(jobs[0])
-        stdin = first.data if self.input is Input.STDIN else None
+        stdin = first.data if self.input in (Input.STDIN, Input.LINE) else None
+        if self.input is Input.LINE:
+            stdin = first.data + b"\n"
         if self.task_dir is not None:
             words = _read_task(self.task_dir, first.data)
             return Invocation(words[0], words, variables, self._inherited, stdin)
@@ -87,6 +95,12 @@ class Invocations:
             file = self._write_file(first.data)
         words = self._arguments(first, file)
         return Invocation(self.program, words, variables, self._inherited, stdin, file)
+
+    def check_program(self) -> None:
+        """Raise `CannotRun` if the command can be run for no item any more."""
+        if self.program is not None:
+            path = self.inherited.get(b"PATH") or os.fsencode(os.defpath)
+            find_program(self.program, os.fsdecode(path))
 
     def _write_file(self, data: bytes) -> bytes:
         path = ""

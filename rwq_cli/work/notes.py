@@ -28,7 +28,7 @@ _LOSSES = {
     Loss.MOVED: b"the item was delayed or buried meanwhile",
     Loss.GONE: b"the item was completed or removed meanwhile",
     Loss.WRONG_TYPE: b"something else has the data key or a lease key of the item",
-    Loss.UNREACHABLE: b"the lease ended while the server did not answer",
+    Loss.UNREACHABLE: b"the lease ended while the server did not answer, or refused to renew it",
     Loss.UNACKNOWLEDGED: b"the server did not say whether the end of the item has arrived",
 }
 
@@ -196,14 +196,28 @@ class JobLog:
         # True if a line could not be written, or not in full.
         self.is_incomplete = False
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            self._fd = self._open()
         except OSError as error:
             reason = os_reason(error)
             raise InvalidArgument(f"cannot write the job log {path}: {reason}", "check --joblog")
 
+    def _open(self) -> int:
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+
+    def _follow(self) -> None:
+        """Open the file anew if it has been renamed or removed, as logrotate does."""
+        try:
+            is_same = os.path.samestat(os.stat(self._path), os.fstat(self._fd))
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            os.close(self._fd)
+            self._fd = self._open()
+
     def write(self, lines: Iterable[str]) -> None:
         for line in lines:
             try:
+                self._follow()
                 write_all(self._fd, f"{line}\n".encode("utf-8", "backslashreplace"))
             except OSError as error:
                 if not self.is_incomplete:

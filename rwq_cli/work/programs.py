@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ from rwq_cli.environment import os_reason
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
 # Descriptors for each running command; and for the server, the terminal and the like.
 _FILES_EACH, _FILES_BESIDE = 6, 64
+# How much of the first line of a program the kernel reads.
+_LINE_BYTES = 256
 # No process can be started now, whatever its command is.
 _EXHAUSTED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
@@ -28,6 +31,10 @@ class CannotRun(InvalidArgument, code="cannot-run"):
 
 class Exhausted(CannotRun):
     """The machine cannot start another process now."""
+
+
+class BeingWritten(CannotRun):
+    """The program is open for writing now."""
 
 
 class BadArguments(Exception):
@@ -52,8 +59,9 @@ class Invocation(NamedTuple):
 def find_program(word: bytes, path: str) -> bytes:
     """Find the path of a program, given its name or a path, and the directories of PATH."""
     name = os.fsdecode(word)
-    if found := shutil.which(name, path=path):
-        return os.fsencode(found)
+    if program := shutil.which(name, path=path):
+        check_interpreter(program, path)
+        return os.fsencode(program)
     if "/" not in name:
         reason, hint = "command not found", "the command follows --, as in: rwq work -- ./work"
     elif os.path.isdir(name):
@@ -63,6 +71,25 @@ def find_program(word: bytes, path: str) -> bytes:
     else:
         reason, hint = "permission denied", "chmod +x makes it executable"
     raise CannotRun(f"cannot run {name or repr(name)}: {reason}", hint)
+
+
+def check_interpreter(program: str, path: str) -> None:
+    """Raise `CannotRun` if the first line of a program names an interpreter that cannot be run."""
+    line = b""
+    # What may be executed need not be readable.
+    with suppress(OSError), open(program, "rb") as file:
+        line = file.readline(_LINE_BYTES)
+    interpreter, *words = line.removeprefix(b"#!").split() or [b""]
+    if not (line.startswith(b"#!") and interpreter):
+        return
+    names = [interpreter]
+    if os.path.basename(interpreter) == b"env":
+        # The first word that is neither an option nor a variable.
+        names += [word for word in words if word[:1] != b"-" and b"=" not in word][:1]
+    for name in map(os.fsdecode, names):
+        if shutil.which(name, path=path) is None:
+            why = f"its first line names {name}, which cannot be run"
+            raise CannotRun(f"cannot run {program}: {why}", "install it, or correct the line")
 
 
 def allow_open_files(children: int) -> None:
@@ -190,6 +217,8 @@ def _failure(name: str, error: OSError | ValueError) -> Exception:
         return BadArguments("NUL cannot be part of an argument")
     if error.errno == errno.E2BIG:
         return BadArguments("the arguments are too long; see --input stdin and --input file")
+    if error.errno == errno.ETXTBSY:
+        return BeingWritten(f"cannot run {name}: it is still being written")
     if error.errno in _EXHAUSTED:
         reason = f"cannot start another process: {os_reason(error)}"
         return Exhausted(reason, "run fewer at once: -j")

@@ -83,6 +83,7 @@ class Worker:
         self._work, self._chores, self._limits = work, chores, limits
         self._notes, self._supervision = notes, supervision
         self._mark, self._yields_starts = invocations.mark, yields_starts
+        self._is_batch = invocations.is_batch
         self._summary: WorkSummary | None = None
         self._stop, self._stage = StopToken(), _Stage.WORKING
         # Handles the signals that have arrived.
@@ -95,6 +96,8 @@ class Worker:
         # The command of each job that is not settled.
         self._run_of: dict[Job, Run] = {}
         self._ended = Flag()
+        # Whether a hangup may be that of a terminal.
+        self._had_terminal = _has_terminal()
         self._failure: BaseException | None = None
         # Ctrl-Z suspends it, until SIGCONT.
         self._is_suspended = self._is_continued = self._has_left = False
@@ -180,7 +183,9 @@ class Worker:
 
     def _run_loop(self) -> None:
         try:
-            self._summary = self._work(self._commands.run, stop=self._stop, on_event=self._note)
+            commands = self._commands
+            run = commands.run_batch if self._is_batch else commands.run
+            self._summary = self._work(run, stop=self._stop, on_event=self._note)
         except BaseException as error:
             self._failure = self._failure or error
         self._has_left = True
@@ -213,6 +218,8 @@ class Worker:
         elif number in (signal.SIGUSR1, signal.SIGUSR2):
             self._notes.progress.is_paused = number == signal.SIGUSR1
             self._follow_pause()
+        elif number == signal.SIGHUP and self._had_terminal and not _has_terminal():
+            self._advance(_Stage(min(self._stage + 1, _Stage.KILLING)))
         elif number == signal.SIGHUP:
             self._stop.drain()
         elif number == signal.SIGTSTP:
@@ -322,6 +329,15 @@ class Worker:
             progress.vanished += ended.fate is Fate.LOST
             self._notes.failed(event)
         self._follow_pause()
+
+
+def _has_terminal() -> bool:
+    """Return whether this process has a terminal, which has not been closed."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from rwq_cli.core.clock import Clock
-from rwq_cli.core.errors import AuthenticationFailed, ServerError
+from rwq_cli.core.errors import AuthenticationFailed, PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.work.job import Ended, ExchangeResult, Fate, Job, RetryPolicy
 
@@ -213,8 +213,9 @@ class StopConditions:
         # Another call may have succeeded since, but the end of a job has a time of its own.
         gone_s = self.session.clock.monotonic() - self.session.outage_since_s
         is_over = gone_s >= self.reconnect_s
-        # The password may have been changed, and be known a moment later.
-        return is_over or not (error.is_transient or isinstance(error, AuthenticationFailed))
+        # A password or permissions may be changed step by step.
+        may_pass = error.is_transient or isinstance(error, AuthenticationFailed | PermissionDenied)
+        return is_over or not may_pass
 
     def summary(self) -> WorkSummary:
         return WorkSummary(self._fates, self._given_up, self.why or EndReason.STOPPED)

@@ -331,4 +331,5 @@ class ExchangeResult(NamedTuple):
 
 
 Value = JobEnd | bytes | None
-Handler = Callable[[Job], Value] | Callable[[list[Job]], Value]
+BatchValue = Value | list[Value]
+Handler = Callable[[Job], Value] | Callable[[list[Job]], BatchValue]

@@ -11,7 +11,7 @@ Whatever fails in one of them ends the worker.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from heapq import heappop, heappush
@@ -87,7 +87,7 @@ class Worker:
         self._ends: list[tuple[Job, JobEnd]] = []
         self._to_run: deque[tuple[int, list[Job]]] = deque()
         # What has returned; a slot is active until that is noted here.
-        self._returned: deque[tuple[int, list[Job], JobEnd]] = deque()
+        self._returned: deque[tuple[int, list[tuple[Job, JobEnd]]]] = deque()
         self._active: set[int] = set()
         self._returned_s = -inf
         # The leader waits, and what returns has to wake it.
@@ -210,10 +210,10 @@ class Worker:
     def _collect(self) -> None:
         """Note what has returned, and free the slots of that and of those that have rested."""
         now_s = self._clock.monotonic()
-        for slot, jobs, end in taken_from(self._returned):
-            self._ends += [(job, end) for job in jobs]
+        for slot, ends in taken_from(self._returned):
+            self._ends += ends
             rest_of = self.session.held.policy.rest_s
-            if rest_s := max(rest_of(end, job.attempt) for job in jobs):
+            if rest_s := max(rest_of(end, job.attempt) for job, end in ends):
                 heappush(self._resting, (now_s + rest_s, slot))
             else:
                 self._free.append(slot)
@@ -257,38 +257,31 @@ class Worker:
         self._to_run.append((slot, jobs))
 
     def _call(self, slot: int, jobs: list[Job]) -> None:
-        end: JobEnd = PutBack(front=True)
+        ends: Sequence[JobEnd] = [PutBack(front=True)] * len(jobs)
         try:
             for job in jobs:
                 job.has_started = True
                 self._tell(control.Started(job))
-            end = self._end_of(jobs)
+            ends = self._ends_of(jobs)
         finally:
             self._returned_s = self._clock.monotonic()
-            self._returned.append((slot, jobs, end))
+            self._returned.append((slot, [*zip(jobs, ends, strict=True)]))
             self._active.discard(slot)
             if self._is_waiting:
                 self.session.waiter.wake()
 
-    def _end_of(self, jobs: list[Job]) -> JobEnd:
+    def _ends_of(self, jobs: list[Job]) -> Sequence[JobEnd]:
         try:
             value = self._handler(jobs if self._batch else jobs[0])
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            return Failure(text.encode("utf-8", "backslashreplace"))
+            value = Failure(text.encode("utf-8", "backslashreplace"))
         except BaseException as error:
             self._fail(error)
-            return PutBack(front=True)
-        match value:
-            case None | bytes():
-                return Done(value)
-            case Done(None | bytes()) | Failure(bytes()) | GiveUp(bytes()):
-                return value
-            case PutBack(_, int() | float() as rest_s) if 0 <= rest_s <= LONGEST_S:
-                return value
-        # The kind alone: the value may be data, which are not for messages.
-        what = "with a value that cannot be" if isinstance(value, JobEnd) else "which is no end"
-        return Failure(f"the handler returned a {type(value).__name__}, {what}".encode())
+            value = PutBack(front=True)
+        if self._batch and isinstance(value, list) and len(value) == len(jobs):
+            return [_end_of(job_value) for job_value in value]
+        return [_end_of(value)] * len(jobs)
 
     @property
     def _is_busy(self) -> bool:
@@ -416,3 +409,17 @@ class Worker:
                 self.session.cut.make()
                 self.session.waiter.wake()
                 return
+
+
+def _end_of(value: object) -> JobEnd:
+    """Return the end that a function has returned; what is none is a failed attempt."""
+    match value:
+        case None | bytes():
+            return Done(value)
+        case Done(None | bytes()) | Failure(bytes()) | GiveUp(bytes()):
+            return value
+        case PutBack(_, int() | float() as rest_s) if 0 <= rest_s <= LONGEST_S:
+            return value
+    # The kind alone: the value may be data, which are not for messages.
+    what = "with a value that cannot be" if isinstance(value, JobEnd) else "which is no end"
+    return Failure(f"the handler returned a {type(value).__name__}, {what}".encode())

@@ -93,8 +93,8 @@ class TestAServerThatGoes:
         lines = told.decode().splitlines()
         assert "commands keep running, and rwq will try to reconnect for 2s" in lines[0]
         assert lines[1] == (
-            "rwq: 1: the lease ended while the server did not answer; lost, not completed by this "
-            "worker"
+            "rwq: 1: the lease ended while the server did not answer, or refused to renew it; "
+            "lost, not completed by this worker"
         )
         assert lines[2].startswith("lost 1")
         assert lines[3].startswith(f"rwq: error: cannot reach {server.url}")

@@ -1,12 +1,17 @@
 """What the exit code of a command does to its item, and the exit code of the worker."""
 
+import os
+import shutil
+import sys
+import time
 from typing import Any
 
 import pytest
 import redis
 
-from tests.conftest import Foreign, contents
-from tests.driver import Rwq
+from tests.conftest import Foreign, StartServer, contents
+from tests.driver import COMMAND, Rwq
+from tests.processes import TIMEOUT_S
 
 
 def script(text: str) -> tuple[str, ...]:
@@ -18,7 +23,6 @@ LAST = ("--retries", "0")
 AGAIN = {"queue": [b"1", b"2"]}
 COUNTED = {**AGAIN, "returns": {b"1": b"1"}}
 FAILED = "echo first >&2; echo second >&2; exit 7"
-CANNOT = "rwq: error: the command cannot be run: exit"
 
 
 @pytest.mark.parametrize(
@@ -61,9 +65,9 @@ CANNOT = "rwq: error: the command cannot be run: exit"
             (
                 LAST,
                 f"echo lib: not found >&2; exit {code}",
-                2,
-                ["released 1", f"{CANNOT} {code}; lib: not found"],
-                {"queue": [b"2", b"1"]},
+                3,
+                [f"rwq: 1: exit {code}: lib: not found; buried after attempt 1", "buried 1"],
+                {"queue": [b"2"], "lease:1": b"rwq-buried:exit %d: lib: not found" % code},
             )
             for code in (126, 127)
         ),
@@ -190,3 +194,117 @@ def test_max_failures_ends_with_3(rwq: Rwq, raw: redis.Redis, foreign: Foreign) 
     result = rwq("work", "--max-failures", "2", *script("exit 1"))
     assert (result.code, result.notes.splitlines()[2:]) == (3, ["retry 2"])
     assert raw.llen("jobs:queue") == 8
+
+
+def program(rwq: Rwq, text: str) -> str:
+    path = rwq.home / "program"
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize("line", ["#!/no/such/shell", "#!/usr/bin/env -S no-such-shell -e"])
+def test_a_program_that_cannot_be_started_is_found_before_anything_is_leased(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign, line: str
+) -> None:
+    foreign.waiting(b"1")
+    before = contents(raw)
+    result = rwq("work", "--", program(rwq, f"{line}\n"))
+    assert (result.code, contents(raw)) == (2, before)
+    assert "its first line names" in result.notes
+
+
+def test_a_program_that_is_gone_ends_the_worker(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2")
+    result = rwq("work", "--", program(rwq, '#!/bin/sh\nrm "$0"\nexit 127\n'))
+    assert (result.code, raw.lrange("jobs:queue", 0, -1)) == (2, [b"2", b"1"])
+    assert "no such file" in result.notes
+
+
+def test_a_program_that_is_still_being_written_is_waited_for(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    path = rwq.home / "true"
+    shutil.copy(shutil.which("true") or "", path)
+    with path.open("ab"):
+        worker = rwq.start("work", "--drain", "--", str(path))
+        time.sleep(1)
+        assert worker.poll() is None
+    _, told = worker.communicate(timeout=TIMEOUT_S)
+    assert (worker.returncode, told.splitlines()[-1]) == (0, b"completed 1")
+
+
+@pytest.mark.parametrize(
+    ("bad", "words", "summary", "runs"),
+    [
+        # One bad item of ten: 1-5 fail, of these 3-5, of these 5.
+        ("5", (), "completed 9, retry 1", 9),
+        # Two, one in each half: left to the next attempt; but the last one finds them.
+        ("2|7", (), "retry 10", 3),
+        ("2|7", LAST, "completed 8, buried 2", 11),
+        (".*", LAST, "buried 10", 19),
+    ],
+)
+def test_a_batch_that_fails_is_halved_until_what_fails_stands_alone(
+    rwq: Rwq, bad: str, words: tuple[str, ...], summary: str, runs: int
+) -> None:
+    rwq("add", "--id-from", "line", stdin=b"".join(b"%d\n" % number for number in range(1, 11)))
+    text = f'echo >>runs; ! grep -qE \'"data": "({bad})"\''
+    result = rwq.process("work", "--max", "10", "--batch", "10", *words, *script(text))
+    assert result.notes.splitlines()[-1] == summary
+    assert len((rwq.home / "runs").read_bytes()) == runs
+
+
+def test_a_command_that_reads_a_line_is_given_one_or_a_hint(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2", b"3", b"4")
+    words = ("work", "--max", "4", *script("read -r line"))
+    result = rwq(*words, "--retries", "9")
+    hint = [line for line in result.notes.splitlines() if "--input line" in line]
+    assert (len(hint), "3 commands have ended with 1" in hint[0]) == (1, True)
+    foreign.waiting(b"5", b"6", b"7")
+    result = rwq("work", "--max", "3", "--input", "line", *words[3:])
+    assert result.notes == "completed 3\n"
+
+
+def test_an_exit_code_is_known_where_the_parent_ignores_its_children(
+    rwq: Rwq, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1")
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    command = [sys.executable, "-c", ignoring, *COMMAND[1:]]
+    worker = rwq.start("work", "--max", "1", *LAST, *script("exit 7"), command=command)
+    _, told = worker.communicate(timeout=TIMEOUT_S)
+    assert (worker.returncode, told.splitlines()[0][:15]) == (3, b"rwq: 1: exit 7;")
+
+
+def test_a_permission_that_is_narrowed_for_a_while_loses_no_item(
+    rwq: Rwq, start_server: StartServer
+) -> None:
+    server = start_server()
+    with server.client() as raw:
+        Foreign(raw).waiting(b"1")
+        raw.execute_command("ACL", "SETUSER", "worker", "on", ">x", "~*", "&*", "+@all")
+        variables = {"RWQ_URL": server.url.replace("unix://", "unix://worker:x@")}
+        text = "echo; read x <go; echo ran"
+        os.mkfifo(rwq.home / "go")
+        worker = rwq.start("work", "--for", "20s", "--drain", *script(text), variables=variables)
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        raw.execute_command("ACL", "SETUSER", "worker", "resetkeys", "~other*")
+        (rwq.home / "go").write_text("\n")
+        assert worker.stdout.readline() == b"ran\n"
+        time.sleep(1)
+        raw.execute_command("ACL", "SETUSER", "worker", "~*")
+        out, told = worker.communicate(timeout=TIMEOUT_S)
+        assert (worker.returncode, out, told.splitlines()[-1]) == (0, b"", b"completed 1")
+
+
+def test_a_job_log_that_was_rotated_is_opened_again(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2")
+    log = rwq.home / "log"
+    rwq.process("work", "--max", "2", "--joblog", str(log), *script("[ -e log.1 ] || mv log log.1"))
+    assert [len(path.read_bytes().splitlines()) for path in (log, rwq.home / "log.1")] == [2, 0]

@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from rwq_cli.core.errors import PermissionDenied, ServerError, Unreachable
+from rwq_cli.core.errors import PermissionDenied, ServerError, Unreachable, WrongType
 from rwq_cli.core.work.control import StopConditions
 from rwq_cli.core.work.job import (
     Done,
@@ -130,7 +130,12 @@ class TestOutages:
         assert not worker.conditions.ends_on(error)
 
     @pytest.mark.parametrize(
-        ("error", "ends"), [(PermissionDenied("no"), True), (Unreachable("gone"), False)]
+        ("error", "ends"),
+        [
+            (WrongType("a list"), True),
+            (PermissionDenied("for a moment"), False),
+            (Unreachable("gone"), False),
+        ],
     )
     def test_an_error_that_does_not_pass_ends_it(
         self, start: Start, error: ServerError, ends: bool
