@@ -1,9 +1,6 @@
 """`rwq work`: run a command for each item."""
 
 import os
-from collections.abc import Callable, Sequence
-from functools import partial
-from math import inf
 from typing import Annotated
 
 import typer
@@ -20,21 +17,17 @@ from rwq_cli.cli.options import (
     result_duration,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.working import refusal_of, run_worker, scraped, show_plan, terminal
-from rwq_cli.core.batches import ProgressListener
+from rwq_cli.commands.working import run_plan, show_plan
 from rwq_cli.core.clock import RESULT_TTL_S
-from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.work.control import RECONNECT_S
-from rwq_cli.core.work.job import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail, RetryPolicy
+from rwq_cli.core.work.job import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.options import OutputFormat
-from rwq_cli.service.supervision import Supervision
+from rwq_cli.input.values import parse_rate
 from rwq_cli.views.working import EVENT_FIELDS, PLAN_FIELDS
-from rwq_cli.work.invocations import Input, Invocations, check_command
-from rwq_cli.work.notes import JobLog, clean, count
-from rwq_cli.work.programs import allow_open_files, find_program
-from rwq_cli.work.running import RESULT_BYTES_MAX, Limits
-from rwq_cli.work.worker import STOP_S, Worker
+from rwq_cli.work.invocations import Input
+from rwq_cli.work.plan import Options, make_plan
+from rwq_cli.work.programs import allow_open_files
+from rwq_cli.work.running import RESULT_BYTES_MAX
 
 # A command must not notify systemd in the name of its worker.
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
@@ -82,7 +75,8 @@ def work(
         OnFail, option("--on-fail HOW", "Finally bury, release, reject or stop.")
     ] = OnFail.BURY,
     input_: Annotated[
-        Input | None, option("--input HOW", "Data by stdin (default), file, arg ({data}) or none.")
+        Input | None,
+        option("--input HOW", "Data by stdin, as a line, by file, arg or none."),
     ] = None,
     batch: Annotated[
         int | None, option("--batch N", "Up to N items per command, as JSON lines on stdin.", min=1)
@@ -110,6 +104,9 @@ def work(
     reconnect_s: Annotated[
         Duration, option("--reconnect DUR", "Keep trying to reconnect for this long.")
     ] = RECONNECT,
+    rate: Annotated[
+        float | None, option("--rate N/s", "Take at most N items a second (/m, /h).", parse_rate)
+    ] = None,
     clean_s: Annotated[
         Duration | None, option("--clean DUR", "Do a light clean this often.")
     ] = None,
@@ -119,7 +116,7 @@ def work(
     dry_run: Annotated[bool, option("--dry-run", "Show the next item and its command.")] = False,
 ) -> ExitStatus:
     """Run a command for each item. Exit code 0 completes the item, 75 releases it, 100 buries it,
-    126 and 127 end the worker, any other retries it.
+    any other retries it.
 
     rwq work -q jobs -- ./resize
     rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize
@@ -127,115 +124,46 @@ def work(
     rwq work -q jobs --input file --result -- identify '{file}'
     rwq work -q jobs --batch 100 -- ./resize
     rwq work -q jobs --task-dir ./tasks
-    rwq work -q jobs --dry-run -- ./resize
     """
-    words = [os.fsencode(word) for word in command or ()]
-    if task_dir is None:
-        check_command(words, input_, is_batch=batch is not None, keeps_result=result)
-    else:
-        _check_tasks(task_dir, words, input_, batch=batch)
-    path = settings.environment.variables.get("PATH", os.defpath)
-    program = find_program(words[0], path) if task_dir is None else None
-    concurrency = jobs or _cores()
-    allow_open_files(concurrency)
-    if clean_s is not None and clean_s < 1:
-        raise InvalidArgument("--clean must be at least 1s", "a clean looks twice, a second apart")
-    if max_time_s is not None and max_time_s <= 0:
-        raise InvalidArgument("--max-time must be longer than 0", "without it, there is no limit")
-    if backoff_s > backoff_max_s:
-        raise InvalidArgument(
-            "--backoff is longer than --backoff-max", f"--backoff-max {backoff_s} allows it"
-        )
-    policy = RetryPolicy(retries, backoff_s, backoff_max_s, on_fail=on_fail)
-    queues = open_queues(settings)
-    invocations = Invocations(
-        words=words,
-        program=program,
-        task_dir=None if task_dir is None else os.fsencode(os.path.abspath(task_dir)),
+    options = Options(
+        words=[os.fsencode(word) for word in command or ()],
+        task_dir=task_dir,
         input=input_,
-        is_batch=batch is not None,
-        inherited={
+        batch=batch,
+        keeps_result=result,
+        jobs=jobs,
+        lease_s=lease_s,
+        is_fair=fair,
+        max_time_s=max_time_s,
+        kill_after_s=kill_after_s,
+        grace_s=grace_s,
+        retries=retries,
+        backoff_s=backoff_s,
+        backoff_max_s=backoff_max_s,
+        on_fail=on_fail,
+        result_ttl_s=result_ttl_s,
+        drains=drain,
+        max_items=max_items,
+        max_failures=max_failures,
+        idle_s=idle_s,
+        reconnect_s=reconnect_s,
+        rate=rate,
+        clean_s=clean_s,
+    )
+    plan = make_plan(options, settings.environment.variables.get("PATH", os.defpath))
+    allow_open_files(plan.work["concurrency"])
+    queues = open_queues(settings)
+    invocations = plan.invocations(
+        {
             **{os.fsencode(k): os.fsencode(v) for k, v in settings.environment.variables.items()},
             **server_variables(settings),
             **dict.fromkeys(_SYSTEMD if notify else ()),
         },
-        holder_prefix=settings.holder_of(""),
-        lease_s=lease_s,
-        file_directory=settings.environment.variables.get("TMPDIR") or "/tmp",
+        settings.holder_of(""),
+        settings.environment.variables.get("TMPDIR") or "/tmp",
     )
     if dry_run:
-        return show_plan(settings, queues, invocations, policy, batch or 1)
-    # The live line replaces the display of progress.
-    settings.end_progress()
-    for queue in queues:
-        queue.connection.progress = ProgressListener()
-    notes, outputs = terminal(settings, queues, result=result)
-    log = None if joblog is None else JobLog(joblog, settings.environment.error)
-    chores: list[tuple[float, Callable[[], object]]] = []
-    if clean_s is not None:
-        chores.append((clean_s, partial(clean, queues, notes)))
-    if notes.tick_s is not None:
-        # As often as the live line, which shows the count, is drawn.
-        chores.append((notes.tick_s, partial(count, queues, notes)))
-    from rwq_cli.core.inspect.rates import ItemTotals
-
-    totals = ItemTotals(queues[0].connection.root)
-    supervision = Supervision(
-        notifies=notify,
-        address=listen,
-        variables=settings.environment.variables,
-        metrics=lambda: scraped(queues, notes.progress, totals),
-        refusal=lambda: refusal_of(queues[0]),
+        return show_plan(settings, queues, invocations, plan.policy, batch or 1)
+    return run_plan(
+        settings, queues, plan, invocations, joblog=joblog, notify=notify, listen=listen
     )
-    worker = Worker(
-        partial(
-            queues[0].work,
-            more_queues=queues[1:],
-            fair=fair,
-            concurrency=concurrency,
-            batch=batch,
-            for_s=lease_s,
-            policy=policy,
-            result_ttl_s=result_ttl_s,
-            drain=drain,
-            max_items=inf if max_items is None else max_items,
-            max_failures=inf if max_failures is None else max_failures,
-            idle_s=inf if idle_s is None else idle_s,
-            reconnect_s=reconnect_s,
-            stop_s=STOP_S,
-        ),
-        invocations,
-        outputs,
-        Limits(max_time_s, kill_after_s, grace_s),
-        notes,
-        supervision,
-        chores,
-        # Neither the job log nor a summary shows them.
-        yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
-    )
-    run_worker(settings, queues, worker, supervision, log, totals)
-    is_incomplete = log is not None and log.is_incomplete
-    # Partial even if all items were given up.
-    return ExitStatus.PARTIAL if worker.has_failed or is_incomplete else ExitStatus.OK
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _check_tasks(
-    task_dir: str, words: Sequence[bytes], input_: Input | None, *, batch: int | None
-) -> None:
-    if words:
-        raise InvalidArgument(
-            "--task-dir and a command cannot be used together", "the data names the command"
-        )
-    if batch is not None or input_ in (Input.FILE, Input.ARG):
-        wrong = "--batch" if batch is not None else f"--input {input_}"
-        raise InvalidArgument(
-            f"--task-dir and {wrong} cannot be used together", "a task gets one item on stdin"
-        )
-    if not os.path.isdir(task_dir):
-        raise InvalidArgument(f"--task-dir: no such directory: {task_dir}", "check the path")

@@ -1,14 +1,15 @@
 """What `rwq work` shows: its plan, its events and notes, and what supervisors ask for."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, BinaryIO
 
 from rwq_cli.cli.connect import summary_end
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.settings import LOCAL, Settings
+from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.items.lease import lease_from
 from rwq_cli.core.queue import WorkQueue
@@ -30,7 +31,8 @@ from rwq_cli.views.working import (
     work_metrics,
 )
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.notes import JobLog, Notes, Progress
+from rwq_cli.work.notes import JobLog, Notes, Progress, clean, count
+from rwq_cli.work.plan import Plan
 from rwq_cli.work.programs import BadArguments
 from rwq_cli.work.running import Outputs
 from rwq_cli.work.worker import Worker
@@ -38,6 +40,8 @@ from rwq_cli.work.worker import Worker
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.rates import ItemTotals
 
+# How often a worker sees to it that its embedded server runs.
+_REVIVE_S = 2.0
 # These formats write events or a summary to stdout, so commands must not.
 _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 
@@ -118,6 +122,66 @@ def refusal_of(queue: WorkQueue) -> str | None:
     from rwq_cli.views.monitoring import Scraper
 
     return Scraper(queue.connection).refusal()
+
+
+def run_plan(
+    settings: Settings,
+    queues: Sequence[WorkQueue],
+    plan: Plan,
+    invocations: Invocations,
+    *,
+    joblog: str | None,
+    notify: bool,
+    listen: tuple[str, int] | None,
+) -> ExitStatus:
+    """Run a worker to its end."""
+    # The live line replaces the display of progress.
+    settings.end_progress()
+    for queue in queues:
+        queue.connection.progress = ProgressListener()
+    notes, outputs = terminal(settings, queues, result=plan.options.keeps_result)
+    log = None if joblog is None else JobLog(joblog, settings.environment.error)
+    from rwq_cli.core.inspect.rates import ItemTotals
+
+    totals = ItemTotals(queues[0].connection.root)
+    supervision = Supervision(
+        notifies=notify,
+        address=listen,
+        variables=settings.environment.variables,
+        metrics=lambda: scraped(queues, notes.progress, totals),
+        refusal=lambda: refusal_of(queues[0]),
+    )
+    worker = Worker(
+        partial(queues[0].work, more_queues=queues[1:], batch=plan.options.batch, **plan.work),
+        invocations,
+        outputs,
+        plan.limits,
+        notes,
+        supervision,
+        _chores(settings, queues, plan, notes),
+        # Neither the job log nor a summary shows them.
+        yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
+    )
+    run_worker(settings, queues, worker, supervision, log, totals)
+    is_incomplete = log is not None and log.is_incomplete
+    # Partial even if all items were given up.
+    return ExitStatus.PARTIAL if worker.has_failed or is_incomplete else ExitStatus.OK
+
+
+def _chores(
+    settings: Settings, queues: Sequence[WorkQueue], plan: Plan, notes: Notes
+) -> list[tuple[float, Callable[[], object]]]:
+    chores: list[tuple[float, Callable[[], object]]] = []
+    if plan.options.clean_s is not None:
+        chores.append((plan.options.clean_s, partial(clean, queues, notes)))
+    if notes.tick_s is not None:
+        # As often as the live line, which shows the count, is drawn.
+        chores.append((notes.tick_s, partial(count, queues, notes)))
+    if settings.server.url.startswith(LOCAL):
+        # It is started when it is needed, also if it has been killed since.
+        server = settings.local_server(settings.server.url)
+        chores.append((_REVIVE_S, server.ensure_running))
+    return chores
 
 
 def run_worker(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 from rwq_cli.core.acting import ActingQueue, LeasedItem
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, checked_s
-from rwq_cli.core.errors import LeaseLost, RwqError
+from rwq_cli.core.errors import InvalidArgument, LeaseLost, RwqError
 from rwq_cli.core.handle import Lazy, Queue
 from rwq_cli.core.model import Counts, Item, Outcomes, State, Status
 
@@ -161,6 +161,7 @@ class WorkQueue(ActingQueue):
         max_failures: float = inf,
         idle_s: float = inf,
         reconnect_s: float = 300.0,
+        rate: float = inf,
         stop: "StopToken | None" = None,
         stop_s: float = 10.0,
         on_event: "Callable[[WorkEvent], object] | None" = None,
@@ -192,6 +193,7 @@ class WorkQueue(ActingQueue):
                 seconds without work, and by `stop`: after the items that run.
             reconnect_s: How long the server may be gone, or may refuse the end of an item, seconds.
                 Then the error is raised.
+            rate: How many items are taken a second at most, one or a `batch` at a time.
             stop_s: How long the server may take to acknowledge the last ends when it was told to
                 `stop` and no function runs any more, seconds. Those that it has not are lost.
             on_event: Called for each event, by one thread at a time.
@@ -212,7 +214,9 @@ class WorkQueue(ActingQueue):
         with session.WorkSession(
             queues, lease_s=for_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
         ) as opened:
-            limits = (drain, max_items, max_failures, idle_s, reconnect_s)
+            if not rate > 0:
+                raise InvalidArgument("a rate must be more than 0", "give items a second")
+            limits = (drain, max_items, max_failures, idle_s, reconnect_s, rate)
             conditions = control.StopConditions(opened, *limits)
             return loop.Worker(
                 conditions, handler, concurrency, batch, stop, stop_s, on_event

@@ -16,6 +16,7 @@ from rwq_cli.core.errors import InvalidArgument
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_RATE = re.compile(r"(\d+(?:\.\d+)?)(?:/([smhd]))?", re.ASCII)
 _BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _UNIX = re.compile(r"@\d{1,12}(\.\d{1,9})?", re.ASCII)
 # The unambiguous forms that `fromisoformat` accepts.
@@ -40,6 +41,13 @@ def in_limits(seconds: float, limit_s: float = LONGEST_S) -> float:
     if seconds > limit_s:
         raise InvalidArgument("a duration longer than a hundred years", "give a shorter one")
     return float(seconds)
+
+
+def parse_rate(text: str) -> float:
+    """Parse `50/s`, `3000/m`, `100/h` or bare items a second."""
+    if (match := _RATE.fullmatch(text.strip())) and float(match[1]) > 0:
+        return float(match[1]) / _UNITS_S[match[2] or "s"]
+    raise InvalidArgument(f"not a rate: {text!r}", "write it like 50/s, 0.5/s or 100/m")
 
 
 def parse_time(text: str, now_ms: Callable[[], int]) -> int:

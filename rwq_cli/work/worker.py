@@ -40,9 +40,8 @@ from rwq_cli.work.running import Limits, Outputs, Run, watch_leftovers
 _LOOK_S, _BEAT_S = 0.1, 5.0
 # While more events than this are unread, nothing is taken.
 _UNREAD_MAX = 1000
-# How long the server may take to acknowledge the last ends of a stopped worker: less than the 10 s
-# after which containers are killed; and of one whose commands were ended.
-STOP_S, _ENDING_S = 8.0, 3.0
+# How long the server may take to acknowledge the last ends of a worker whose commands were ended.
+_ENDING_S = 3.0
 # How long the reader of stdout, or a process that SIGKILL does not end, is waited for after that.
 _LEAVE_S = 3.0
 

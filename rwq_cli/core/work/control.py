@@ -90,6 +90,7 @@ class WorkOptions(TypedDict, total=False):
     max_failures: float
     idle_s: float
     reconnect_s: float
+    rate: float
     stop: "StopToken | None"
     stop_s: float
     on_event: Callable[[WorkEvent], object] | None
@@ -142,6 +143,8 @@ class StopConditions:
     max_failures: float = inf
     idle_s: float = inf
     reconnect_s: float = RECONNECT_S
+    # Items a second.
+    rate: float = inf
     # None while it goes on.
     why: EndReason | None = None
     _fates: Counter[Fate] = field(default_factory=Counter)
@@ -150,10 +153,17 @@ class StopConditions:
     _given_up: int = 0
     # When the last exchange was sent, if it was to take items and there were none; else None.
     _empty_at_s: float | None = None
+    # From when on the rate allows another item.
+    _next_take_s: float = -inf
     _idle_since_s: float | None = None
 
     def end(self, why: EndReason) -> None:
         self.why = self.why or why
+
+    @property
+    def pause_s(self) -> float:
+        """How long nothing is taken yet, because of the rate, seconds."""
+        return max(0.0, self._next_take_s - self.session.clock.monotonic())
 
     def may_take(self, count: int) -> int:
         return int(max(0, min(count, self.max_items - self._taken)))
@@ -174,6 +184,9 @@ class StopConditions:
                 if ended.step.stops:
                     self.end(EndReason.ON_FAIL)
         self._taken += taken
+        if taken:
+            now_s = self.session.clock.monotonic()
+            self._next_take_s = max(now_s, self._next_take_s) + taken / self.rate
         if self._failures >= self.max_failures:
             self.end(EndReason.MAX_FAILURES)
         if taken or result.ended:

@@ -192,14 +192,16 @@ class Worker:
             self.session.held.end(self._ends)
             self._record(ExchangeResult(ended=self.session.held.abandon()))
             return
-        is_paused = self._stop.is_paused
+        is_paused, pause_s = self._stop.is_paused, self._conditions.pause_s
         take = 0
-        if not (self._is_ending() or is_paused):
-            take = self._conditions.may_take(len(self._free) * (self._batch or 1))
+        if not (self._is_ending() or is_paused or pause_s):
+            # With a rate, not all at once.
+            slots = len(self._free) if self._conditions.rate == inf else min(1, len(self._free))
+            take = self._conditions.may_take(slots * (self._batch or 1))
         if self._ends or take or self.session.unsettled:
             self._exchange(take)
-        elif self._is_busy or (not self._is_ending() and (is_paused or self._resting)):
-            self._wait_for_returns()
+        elif self._is_busy or (not self._is_ending() and (is_paused or pause_s or self._resting)):
+            self._wait_for_returns(min(_LOOK_S, pause_s or inf))
             if is_paused:
                 # Nobody has looked for work meanwhile.
                 self._conditions.look_again()

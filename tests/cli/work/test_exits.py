@@ -2,15 +2,18 @@
 
 import os
 import shutil
+import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+import rwq_cli
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import COMMAND, Rwq
+from tests.driver import COMMAND, Rwq, until
 from tests.processes import TIMEOUT_S
 
 
@@ -308,3 +311,56 @@ def test_a_job_log_that_was_rotated_is_opened_again(rwq: Rwq, foreign: Foreign) 
     log = rwq.home / "log"
     rwq.process("work", "--max", "2", "--joblog", str(log), *script("[ -e log.1 ] || mv log log.1"))
     assert [len(path.read_bytes().splitlines()) for path in (log, rwq.home / "log.1")] == [2, 0]
+
+
+def test_a_rate_spreads_what_is_taken(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(6)))
+    words = ("--rate", "5/s", "-j", "4", *script("date +%s%N"))
+    result = rwq.process("work", "--drain", *words)
+    times = sorted(int(line) / 1e9 for line in result.text.splitlines())
+    assert result.code == 0
+    # However loaded the machine is: the last of six begins a second after the first.
+    assert times[-1] - times[0] > 0.9
+
+
+def test_an_embedded_server_that_was_killed_is_started_again(rwq: Rwq) -> None:
+    variables = {"RWQ_URL": f"local:{rwq.home}/data"}
+    try:
+        rwq.process("add", "x", variables=variables)
+        os.mkfifo(rwq.home / "go")
+        text = "echo; read x <go; echo ran"
+        worker = rwq.start("work", "--drain", *script(text), variables=variables)
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        pid = int((rwq.home / "data" / "server.pid").read_text())
+        os.kill(pid, signal.SIGKILL)
+        (rwq.home / "go").write_text("\n")
+        _, told = worker.communicate(timeout=TIMEOUT_S)
+        assert (worker.returncode, told.splitlines()[-1]) == (0, b"completed 1")
+    finally:
+        rwq.process("local", "stop", variables=variables)
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_a_worker_survives_an_upgrade_in_place(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign, tmp_path: Path, is_moved: bool
+) -> None:
+    package = tmp_path / "packages" / "rwq_cli"
+    shutil.copytree(Path(rwq_cli.__file__).parent, package)
+    foreign.waiting(*(b"%d" % number for number in range(1, 5)))
+    os.mkfifo(rwq.home / "go")
+    words = ("work", "--max", "4", "--backoff", "5m", "--result")
+    worker = rwq.start(
+        *(*words, *script("read x <go; exit $((RWQ_ID % 3))")),
+        variables={"PYTHONPATH": str(package.parent)},
+    )
+    until(lambda: raw.exists("jobs:processing"))
+    if is_moved:
+        package.rename(tmp_path / "old")
+    else:
+        for path in package.rglob("*.*"):
+            path.write_text("this is an error(")
+    for _ in range(4):
+        (rwq.home / "go").write_text("\n")
+    _, told = worker.communicate(timeout=TIMEOUT_S)
+    assert (worker.returncode, told.splitlines()[-1]) == (0, b"completed 1, retry 3")
