@@ -348,10 +348,9 @@ def test_a_worker_survives_an_upgrade_in_place(
     package = tmp_path / "packages" / "rwq_cli"
     shutil.copytree(Path(rwq_cli.__file__).parent, package)
     foreign.waiting(*(b"%d" % number for number in range(1, 5)))
-    os.mkfifo(rwq.home / "go")
     words = ("work", "--max", "4", "--backoff", "5m", "--result")
     worker = rwq.start(
-        *(*words, *script("read x <go; exit $((RWQ_ID % 3))")),
+        *(*words, *script("until [ -e go ]; do sleep 0.1; done; exit $((RWQ_ID % 3))")),
         variables={"PYTHONPATH": str(package.parent)},
     )
     until(lambda: raw.exists("jobs:processing"))
@@ -360,7 +359,6 @@ def test_a_worker_survives_an_upgrade_in_place(
     else:
         for path in package.rglob("*.*"):
             path.write_text("this is an error(")
-    for _ in range(4):
-        (rwq.home / "go").write_text("\n")
+    (rwq.home / "go").touch()
     _, told = worker.communicate(timeout=TIMEOUT_S)
     assert (worker.returncode, told.splitlines()[-1]) == (0, b"completed 1, retry 3")
