@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperOption
 
 from rwq_cli import __version__
-from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, listed
+from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, add_declared, listed
 from rwq_cli.exit_codes import ExitStatus
 
 # Every command with a summary of at most 50 characters, in the order and under the headings of
@@ -107,9 +107,7 @@ def load_command(name: str) -> Any:
         pretty_exceptions_enable=False,
         context_settings=HELP_SETTINGS,
     )
-    for each in vars(module).values():
-        if hasattr(each, "add_to"):
-            each.add_to(commands)
+    add_declared(module.__name__, commands)
     command = typer.main.get_command(commands)
     command.name = name
     return command

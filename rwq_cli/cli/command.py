@@ -4,10 +4,11 @@ A command takes the run's settings first, then its options as Typer has parsed t
 `rwq_cli.commands.kick` for a short one.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc, signature
-from typing import Annotated, Any
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -20,6 +21,8 @@ from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.options import OutputFormat
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+S = TypeVar("S", bound=ExitCode | None)
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 # The heading of the columns that scripts rely on.
 PLAIN_HEADING = "-o plain columns"
@@ -56,9 +59,11 @@ class RwqCommand(TyperCommand):
             words, _, _ = self.make_parser(ctx).parse_args(list(args))
             ctx.obj.words = words
             if not ctx.resilient_parsing:
+                used = [option for option in self.params if words.get(option.name or "")]
                 for parameter in self.params:
                     if parameter.param_type_name == "option":
                         check_not_empty(parameter, words.get(parameter.name or ""))
+                self.manual.check_combined({flag for option in used for flag in option.opts})
             extra = super().parse_args(ctx, args)
         except typer.TyperException as error:
             from rwq_cli.cli.unknown_words import bad_word
@@ -160,21 +165,37 @@ class RwqGroup(TyperGroup):
         formatter.write_dl([("Exit codes:", exits), COMMON_OPTIONS])
 
 
+# What adds the commands of a module to its Typer, in their order, by the module's name.
+_DECLARED: defaultdict[str, list[Callable[[typer.Typer], object]]] = defaultdict(list)
+
+
+def add_declared(module: str, commands: typer.Typer) -> None:
+    """Add the commands that a module declares."""
+    for add in _DECLARED[module]:
+        add(commands)
+
+
 def command(
     *, null: str | None = None, options_first: bool = False, **manual: Any
-) -> Callable[[Function], Function]:
-    """Declare a command; `null` is the help of its `-0`, and `manual` has fields of `Manual`."""
-    # Its docstring is its help, followed by its examples, one a line. With `options_first`, all
-    # words after the first argument are arguments. An exit code with a meaning specific to the
-    # command is given by its name, such as `partial`.
+) -> Callable[[Callable[Concatenate[Settings, P], S]], Callable[Concatenate[Settings, P], S]]:
+    """Declare a command: its docstring is its help, followed by its examples, one a line.
 
-    def declare(function: Function) -> Function:
+    Args:
+        null: The help of its `-0`; None if it has none.
+        options_first: Whether all words after the first argument are arguments.
+        **manual: Fields of `Manual`; an exit code with a meaning of the command's own is given by
+            its name, such as `partial`.
+    """
+
+    def declare(
+        function: Callable[Concatenate[Settings, P], S],
+    ) -> Callable[Concatenate[Settings, P], S]:
         @wraps(function)
         def run(ctx: typer.Context, **options: Any) -> ExitCode:
             if null is not None:
                 options.pop("null")
             # A command that returns no status has succeeded.
-            status: ExitCode | None = function(ctx.obj.settings, **options)
+            status: ExitCode | None = function(ctx.obj.settings, **options)  # type: ignore[call-arg]
             return ExitStatus.OK if status is None else status
 
         _, *taken = signature(function).parameters.values()
@@ -189,12 +210,14 @@ def command(
         }
         said = {"exits": exits, "examples": examples.splitlines(), **manual}
         run.manual = Manual(**said)  # type: ignore[attr-defined]
-        function.add_to = lambda commands: commands.command(  # type: ignore[attr-defined]
-            function.__name__.removesuffix("_"),
-            cls=RwqCommand,
-            help=" ".join(help.split()),
-            context_settings={**HELP_SETTINGS, "allow_interspersed_args": not options_first},
-        )(run)
+        _DECLARED[function.__module__].append(
+            lambda commands: commands.command(
+                function.__name__.removesuffix("_"),
+                cls=RwqCommand,
+                help=" ".join(help.split()),
+                context_settings={**HELP_SETTINGS, "allow_interspersed_args": not options_first},
+            )(run)
+        )
         return function
 
     return declare

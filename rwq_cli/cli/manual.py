@@ -1,9 +1,10 @@
 """What a command declares about itself besides its options."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class Manual(NamedTuple):
     writes_elsewhere: bool = False
     # The columns of `-o plain`, by what a line stands for.
     plain: Mapping[str, str] = {}
+    # Options of which one may be used at most, such as `--front --delay`; and for an option, the
+    # one without which it means nothing.
+    excludes: Sequence[str] = ()
+    needs: Mapping[str, str] = {}
 
     @property
     def all_exits(self) -> dict[ExitCode, str]:
@@ -65,6 +70,16 @@ class Manual(NamedTuple):
         fields = self.fields(options)
         can_write = not output.is_raw or (fields is not None and fields.has(output))
         return output if can_write else None
+
+    def check_combined(self, used: Set[str]) -> None:
+        """Raise `InvalidArgument` if options that were used contradict each other."""
+        for group in self.excludes:
+            both = [flag for flag in group.split() if flag in used]
+            if len(both) > 1:
+                raise InvalidArgument.both(*both[:2])
+        for flag, other in self.needs.items():
+            if flag in used and other not in used:
+                raise InvalidArgument(f"{flag} needs {other}", f"add {other}, or leave {flag} out")
 
     def may_change(self, options: Mapping[str, object]) -> bool:
         if self.changes_with is not None and not options.get(self.changes_with):

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
 from random import random
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from rwq_cli.cli import options
 from rwq_cli.cli.command import provided
 from rwq_cli.cli.connect import OpenQueues, summary_end, warn_if_missing
 from rwq_cli.cli.interrupts import ending_on_terminate
-from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
+from rwq_cli.commands import Duration, ExitStatus, Settings, command, option
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.clean import CleanAction, Repair, clean as clean_queue
@@ -20,6 +20,10 @@ from rwq_cli.exit_codes import ExitCode
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
 from rwq_cli.output.outcomes import WORDS, Kind, Outcomes, Parts, Row
+
+if TYPE_CHECKING:
+    from rwq_cli.output.exposition import Metric
+    from rwq_cli.service.supervision import Beats
 
 GROUP_HELP = "Return what dead workers left behind."
 
@@ -46,8 +50,8 @@ CLEAN: Kind[CleanAction] = Kind(
     idle="nothing to clean",
     # For cron, which mails what is printed.
     news=frozenset(_REPAIRS),
-    preview=lambda each: (
-        f"would {WORDS[each.action].infinitive} {escaped(each.item_id)}: {each.state}"
+    preview=lambda repair: (
+        f"would {WORDS[repair.action].infinitive} {escaped(repair.item_id)}: {repair.state}"
     ),
 )
 
@@ -89,14 +93,14 @@ class Cleaning(NamedTuple):
         """Clean one queue; `actions` counts the repairs of all rounds."""
 
         def repairs(queue: WorkQueue) -> Iterator[list[CleanAction]]:
-            found = clean_queue(
+            batches = clean_queue(
                 queue,
                 deep=deep,
                 grace_s=self.grace_s,
                 bury_after=self.bury_after,
                 dry_run=self.dry_run,
             )
-            return warn_if_missing(self.settings, queue, found) if warns else found
+            return warn_if_missing(self.settings, queue, batches) if warns else batches
 
         name = "" if opened.is_one else escaped(queue.name)
         kind = CLEAN if self.every is None else _ROUND
@@ -112,7 +116,7 @@ class Cleaning(NamedTuple):
             try:
                 for batch in opened.reader(repairs, queue):
                     out.rows(batch)
-                    actions.update((queue.name, each.action) for each in batch)
+                    actions.update((queue.name, repair.action) for repair in batch)
             except ServerError:
                 if self.every is not None:
                     out.note_unfinished()
@@ -125,9 +129,10 @@ _EXITS: dict[ExitCode, str] = {
     ExitStatus.OK: "done; with --every: stopped by SIGTERM",
     ExitStatus.SERVER: f"{ExitStatus.SERVER.meaning}; with --every, only if the server refuses",
 }
+_NEEDS = dict.fromkeys(("--deep-every", "--notify", "--listen"), "--every")
 
 
-@command(record=CLEAN_FIELDS, exits=_EXITS)
+@command(record=CLEAN_FIELDS, exits=_EXITS, needs=_NEEDS)
 @provided("cleaning", Cleaning)
 def light(
     _: Settings,
@@ -148,7 +153,7 @@ def light(
     return _clean(cleaning, deep_every=deep_every, deep=False)
 
 
-@command(record=CLEAN_FIELDS, exits=_EXITS)
+@command(record=CLEAN_FIELDS, exits=_EXITS, needs=_NEEDS)
 @provided("cleaning", Cleaning)
 def deep(_: Settings, cleaning: Cleaning) -> ExitStatus:
     """Do a light clean, then scan all keys to repair the rest. It returns orphaned items, which are
@@ -164,14 +169,12 @@ def deep(_: Settings, cleaning: Cleaning) -> ExitStatus:
 
 def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, deep: bool) -> ExitStatus:
     settings = cleaning.settings
-    given = {"--deep-every": deep_every, "--notify": cleaning.notify, "--listen": cleaning.listen}
     if cleaning.every is not None:
         settings.check_endless("--every")
-    elif flag := next((flag for flag, value in given.items() if value), None):
-        raise InvalidArgument(f"{flag} needs --every", "add --every 30s, or leave it out")
     opened = OpenQueues(settings, all_queues=cleaning.all_queues, changes=True)
     if cleaning.every is not None:
-        return _clean_until_stopped(cleaning, opened, cleaning.every, deep_every, deep=deep)
+        service = _Service(cleaning, opened, every=cleaning.every, deep_every=deep_every, deep=deep)
+        return service.run()
     parts, status = None if opened.find().is_one else Parts(settings), ExitStatus.OK
     for queue in opened.queues:
         where = partial(summary_end, settings, escaped(queue.name) if opened.is_one else None)
@@ -179,99 +182,134 @@ def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, deep: bool
     return status if parts is None else parts.finish()
 
 
-def _clean_until_stopped(
-    cleaning: Cleaning,
-    opened: OpenQueues,
-    every: Duration,
-    deep_every: Duration | None,
-    *,
-    deep: bool,
-) -> ExitStatus:
-    from rwq_cli.core.clock import Clock
-    from rwq_cli.core.inspect.rates import ItemTotals
-    from rwq_cli.output.exposition import Metric
-    from rwq_cli.service.supervision import Beats, Rounds, Supervision, jittered
-    from rwq_cli.views.monitoring import Scraper, item_metrics
+class _Service:
+    """A clean again and again, until it is stopped.
 
-    settings, environment = cleaning.settings, cleaning.settings.environment
-    # A round that did something says so.
-    environment.interrupted = ""
-    parts, connection = Parts(settings), opened.connection
-    scraper, totals = Scraper(connection), ItemTotals(connection)
-    queues: list[WorkQueue] = []
-    # The number of complete rounds by depth, and of repairs by queue and action.
-    done: Counter[str] = Counter()
-    actions: Counter[tuple[bytes, Repair]] = Counter()
+    Args:
+        cleaning: How to clean.
+        opened: The queues.
+        every: How often, about.
+        deep_every: How often deeply, too; None for never.
+        deep: Whether each clean is deep.
+    """
 
-    def metrics() -> list[Metric]:
-        # Copies, because the main loop goes on counting.
-        rounds = [({"depth": depth}, number) for depth, number in done.copy().items()]
-        repairs = [
-            ({"queue": queue, "action": action.value}, number)
-            for (queue, action), number in actions.copy().items()
-        ]
-        return [
-            *scraper.metrics(queues),
-            Metric("clean_rounds_total", "Complete rounds of this process.", rounds, "counter"),
-            Metric("cleaned_items_total", "Repairs by this process.", repairs, "counter"),
-            *item_metrics(totals),
-        ]
+    def __init__(
+        self,
+        cleaning: Cleaning,
+        opened: OpenQueues,
+        *,
+        every: Duration,
+        deep_every: Duration | None,
+        deep: bool,
+    ) -> None:
+        from rwq_cli.core.inspect.rates import ItemTotals
+        from rwq_cli.views.monitoring import Scraper
 
-    def when() -> str:
-        # Elsewhere, a logger such as journald adds the time.
-        return time.strftime(" at %H:%M:%S") if environment.stderr_is_terminal else ""
+        self._cleaning, self._opened = cleaning, opened
+        self._every, self._deep_every, self._deep = every, deep_every, deep
+        self._environment = cleaning.settings.environment
+        self._parts = Parts(cleaning.settings)
+        self._scraper = Scraper(opened.connection)
+        self._totals = ItemTotals(opened.connection)
+        self._queues: list[WorkQueue] = []
+        # The number of complete rounds by depth, and of repairs by queue and action.
+        self._rounds: Counter[str] = Counter()
+        self._actions: Counter[tuple[bytes, Repair]] = Counter()
 
-    def status() -> str:
-        counts = {
-            each: sum(n for (_, done), n in actions.items() if done is each) for each in Repair
-        }
-        what = ", ".join(f"{each} {number:,}" for each, number in counts.items() if number)
-        rounds = f"{done.total():,} round{'' if done.total() == 1 else 's'}"
-        return f"{opened.label}: {what or 'nothing to clean'} in {rounds}"
+    def run(self) -> ExitStatus:
+        from rwq_cli.core.clock import Clock
+        from rwq_cli.service.supervision import Beats, Rounds, Supervision, jittered
 
-    limits = (connection.connect_timeout_s, connection.reply_timeout_s, connection.patience_s)
-    supervision = Supervision(
-        notifies=cleaning.notify,
-        address=cleaning.listen,
-        variables=environment.variables,
-        metrics=metrics,
-        refusal=scraper.refusal,
-        silence_s=_MARGIN_S + sum(limits),
-    )
-    beats = Beats(Clock(), connection.progress, supervision.beat)
-    connection.progress = beats
-    rounds = Rounds(
-        every, beats, supervision=supervision, note=lambda line: environment.error(f"rwq: {line}")
-    )
-    deep_every_s = deep_every or inf
-    # Processes that start together should not run their deep cleans together.
-    deep_at_s = beats.monotonic() + deep_every_s * random()
-    with ending_on_terminate(), supervision:
-        depth = "deep" if deep else "light"
-        more = f" and a deep one every {deep_every}" if deep_every else ""
-        environment.note(
-            f"rwq: running a {depth} clean of {opened.names} every {every}{more} "
-            f"on {settings.server_label}"
+        # A round that did something says so.
+        self._environment.interrupted = ""
+        connection, cleaning = self._opened.connection, self._cleaning
+        limits = (connection.connect_timeout_s, connection.reply_timeout_s, connection.patience_s)
+        supervision = Supervision(
+            notifies=cleaning.notify,
+            address=cleaning.listen,
+            variables=self._environment.variables,
+            metrics=self._metrics,
+            refusal=self._scraper.refusal,
+            silence_s=_MARGIN_S + sum(limits),
         )
-        if supervision.url is not None:
-            environment.note(f"rwq: listening on {supervision.url}")
-            supervision.start(partial(totals.count, lambda: [queue.name for queue in queues]))
-        for number in rounds:
-            goes_deep = deep or beats.monotonic() >= deep_at_s
-            try:
-                queues[:] = opened.find().queues
-                for queue in queues:
-                    # On a cluster, each queue has a connection of its own.
-                    queue.clock = queue.connection.progress = beats
-                    how = {"deep": goes_deep, "warns": number == 1}
-                    cleaning.clean(opened, queue, parts, when, actions, **how)
-                    # Raises if nobody reads the results any more.
-                    environment.stdout.flush()
-                done["deep" if goes_deep else "light"] += 1
-                supervision.ready(status())
+        beats = Beats(Clock(), connection.progress, supervision.beat)
+        connection.progress = beats
+        rounds = Rounds(self._every, beats, supervision=supervision, note=self._note)
+        deep_every_s = self._deep_every or inf
+        # Processes that start together should not run their deep cleans together.
+        deep_at_s = beats.monotonic() + deep_every_s * random()
+        with ending_on_terminate(), supervision:
+            self._environment.note(self._first_line())
+            if supervision.url is not None:
+                self._environment.note(f"rwq: listening on {supervision.url}")
+                supervision.start(
+                    partial(self._totals.count, lambda: [queue.name for queue in self._queues])
+                )
+            for number in rounds:
+                goes_deep = self._deep or beats.monotonic() >= deep_at_s
+                try:
+                    self._clean(beats, deep=goes_deep, warns=number == 1)
+                except ServerError as error:
+                    rounds.failed(error)
+                    continue
+                supervision.ready(self._status())
                 # A deep clean that failed stays due.
                 if goes_deep:
                     deep_at_s = beats.monotonic() + jittered(deep_every_s)
-            except ServerError as error:
-                rounds.failed(error)
-    return ExitStatus.OK
+        return ExitStatus.OK
+
+    def _clean(self, beats: "Beats", *, deep: bool, warns: bool) -> None:
+        """Clean all queues once."""
+        opened = self._opened
+        self._queues[:] = opened.find().queues
+        for queue in self._queues:
+            # On a cluster, each queue has a connection of its own.
+            queue.clock = queue.connection.progress = beats
+            self._cleaning.clean(
+                opened, queue, self._parts, self._time, self._actions, deep=deep, warns=warns
+            )
+            # Raises if nobody reads the results any more.
+            self._environment.stdout.flush()
+        self._rounds["deep" if deep else "light"] += 1
+
+    def _metrics(self) -> "list[Metric]":
+        from rwq_cli.output.exposition import Metric
+        from rwq_cli.views.monitoring import item_metrics
+
+        # Copies, because the main loop goes on counting.
+        rounds = [({"depth": depth}, number) for depth, number in self._rounds.copy().items()]
+        repairs = [
+            ({"queue": queue, "action": action.value}, number)
+            for (queue, action), number in self._actions.copy().items()
+        ]
+        return [
+            *self._scraper.metrics(self._queues),
+            Metric("clean_rounds_total", "Complete rounds of this process.", rounds, "counter"),
+            Metric("cleaned_items_total", "Repairs by this process.", repairs, "counter"),
+            *item_metrics(self._totals),
+        ]
+
+    def _note(self, line: str) -> None:
+        self._environment.error(f"rwq: {line}")
+
+    def _time(self) -> str:
+        # Elsewhere, a logger such as journald adds the time.
+        return time.strftime(" at %H:%M:%S") if self._environment.stderr_is_terminal else ""
+
+    def _first_line(self) -> str:
+        depth = "deep" if self._deep else "light"
+        more = f" and a deep one every {self._deep_every}" if self._deep_every else ""
+        where = self._cleaning.settings.server_label
+        return (
+            f"rwq: running a {depth} clean of {self._opened.names} every {self._every}{more} "
+            f"on {where}"
+        )
+
+    def _status(self) -> str:
+        counts = dict.fromkeys(Repair, 0)
+        for (_, action), number in self._actions.items():
+            counts[action] += number
+        what = ", ".join(f"{action} {number:,}" for action, number in counts.items() if number)
+        total = self._rounds.total()
+        rounds = f"{total:,} round{'' if total == 1 else 's'}"
+        return f"{self._opened.label}: {what or 'nothing to clean'} in {rounds}"

@@ -3,10 +3,11 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
-from typing import Annotated
+from itertools import chain, compress
+from typing import Annotated, NamedTuple
 
 from rwq_cli.cli.choosing import Choice, selects
+from rwq_cli.cli.command import provided
 from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS, kind_of
@@ -18,7 +19,7 @@ from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.restore import Edit, edit_items
-from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, with_data
 from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped
@@ -27,7 +28,7 @@ from rwq_cli.input.editor import LINES_MAX, Draft, EditCommand, Refused, run_edi
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.json_text import json_error
-from rwq_cli.output.outcomes import NAMED_FAILURES
+from rwq_cli.output.outcomes import NAMED_FAILURES, Outcomes
 from rwq_cli.views.command_lines import shell_word
 
 _KIND = kind_of(Status.SET, (Status.MISSING,))
@@ -38,19 +39,29 @@ _NAMED_MAX = 100_000
 _RUN_ITEMS = 500
 
 
-@command(record=OUTCOME_FIELDS, ok="done, even if nothing was changed", no="nothing was written")
-@selects(ITEMS)
-def edit(
-    settings: Settings,
-    choice: Choice,
-    file: Annotated[str | None, option("-f, --file FILE", "The new data; - is stdin.")] = None,
+class Change(NamedTuple):
+    """Where the new data come from: the options of the command; without any, an editor."""
+
+    settings: Settings
+    file: Annotated[str | None, option("-f, --file FILE", "The new data; - is stdin.")] = None
     run: Annotated[
         str | None, option("--run COMMAND", "A shell command: data on stdin, new data on stdout.")
-    ] = None,
+    ] = None
     lines: Annotated[
         bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")
-    ] = False,
-) -> ExitStatus:
+    ] = False
+
+
+@command(
+    record=OUTCOME_FIELDS,
+    ok="done, even if nothing was changed",
+    no="nothing was written",
+    excludes=["--run --file"],
+    needs={"--lines": "--run"},
+)
+@selects(ITEMS)
+@provided("change", Change)
+def edit(settings: Settings, choice: Choice, change: Change) -> ExitStatus:
     """Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or stdin,
     byte for byte; or run a command on the data of each chosen item. Items keep their place,
     lease and state. Data that has changed meanwhile is kept. A final newline that was added is not
@@ -62,101 +73,132 @@ def edit(
     rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq edit -q jobs 4f2a9c -f -
     EDITOR='code --wait' rwq edit -q jobs 4f2a9c
     """
-    if run is not None and file is not None:
-        raise InvalidArgument.both("--run", "--file")
-    if lines and run is None:
-        raise InvalidArgument("--lines needs --run", "give a command that writes a line per item")
-    if run is None:
-        choice = _one(choice)
-    environment, yes, dry_run, rejected = settings.environment, choice.yes, choice.dry_run, 0
-    command = EditCommand(run or "", lines, environment.variables, set())
-    queue, context = open_queue(settings), settings.asking_context
-    drafts: dict[bytes, Draft] = {}
-    asks = not (dry_run or (yes and (context is None or not context.protection_level)))
-    undo = Undo(settings, queue, "edit")
-    # Edits to be asked about wait until the end, where one question covers them all.
-    held: dict[str, list[Edit]] = {}
+    choice = choice if change.run is not None else _one(choice)
+    queue = open_queue(settings)
+    editing, undo = _Editing(change, choice, queue), Undo(settings, queue, "edit")
+    reasons = {} if change.run else {Status.CHANGED: CHANGED_MEANWHILE}
+    # As PID 1, too, which needs a handler to end at SIGTERM.
+    with raising_on_terminate(replaces=True), _kept(settings, editing.drafts):
+        with undo.outcomes(_KIND, dry_run=choice.dry_run, reasons=reasons) as out:
+            if change.run is not None:
+                out.extra = lambda: {"rejected": editing.rejected}
+            chosen = choice.choose(queue, "run a command on the data of {}", only_many=True)
+            out.all(edit_items(queue, editing.edits(chosen, out), undo, dry_run=choice.dry_run))
+            editing.confirm_lossy(out)
+            lossy = chain.from_iterable(editing.lossy.values())
+            out.all(edit_items(queue, lossy, undo, dry_run=choice.dry_run))
+        editing.end_drafts(out)
+        return out.finish(undo_file=undo.name)
 
-    def refuse(item: ItemSnapshot, reason: str) -> None:
-        nonlocal rejected
-        rejected += 1
-        if rejected <= NAMED_FAILURES:
-            line = f"{escaped(item.item_id)}: {escaped_text(reason)}"
-            out.rejected = [*out.rejected, line]
-            if not settings.output.is_machine_readable:
-                environment.error(f"rwq: {line}; left as it is")
 
-    def revised(items: Sequence[ItemSnapshot]) -> Iterator[bytes | Refused]:
-        # The items were read earlier, so that later changes are not overwritten.
-        if run is not None:
-            yield from command.run([item.data for item in items])
-        elif file is not None:
-            yield read_payload(environment, file)
-        else:
-            (item,) = items
-            draft = drafts[item.item_id] = _draft(settings, queue, item)
-            queue.progress.hide()
-            run_editor(environment, draft.path)
-            yield draft.read()
+class _Editing:
+    """The edits of one run.
 
-    def edits(chosen: Chosen) -> Iterator[Edit | Flush]:
+    Attributes:
+        drafts: The files that an editor had, by ID.
+        lossy: Edits to be asked about, by what the question says. They wait until the end, where
+            one question covers all of one kind.
+        rejected: How many items a command refused.
+    """
+
+    def __init__(self, change: Change, choice: Choice, queue: WorkQueue) -> None:
+        self._change, self._choice, self._queue = change, choice, queue
+        self._settings = settings = change.settings
+        variables = settings.environment.variables
+        self._command = EditCommand(change.run or "", change.lines, variables, set())
+        self.drafts: dict[bytes, Draft] = {}
+        self.lossy: dict[str, list[Edit]] = {}
+        self.rejected = 0
+        context = settings.asking_context
+        is_confirmed = choice.yes and (context is None or not context.protection_level)
+        self._asks = not (choice.dry_run or is_confirmed)
+
+    def edits(self, chosen: Chosen, out: Outcomes[Outcome]) -> Iterator[Edit | Flush]:
         """Yield the edits as the items are read, and FLUSH about once a second."""
+        queue, clock = self._queue, self._queue.clock
         queue.connection.set_no_touch()
-        flushed_s, progress = queue.clock.monotonic(), queue.progress
-        items_max = LINES_MAX if lines else _RUN_ITEMS
+        flushed_s = clock.monotonic()
+        items_max = LINES_MAX if self._change.lines else _RUN_ITEMS
         for ids in in_batches(chosen.ids, items_max=_NAMED_MAX):
             skipped = Skipped()
-            read = chain.from_iterable(read_items(queue, ids, skipped))
-            for number, items in enumerate(in_batches(read, items_max=items_max)):
+            items = chain.from_iterable(read_items(queue, ids, skipped))
+            for number, batch in enumerate(in_batches(items, items_max=items_max)):
                 if not number:
-                    progress.begin("editing", len(ids))
-                same, changed = list[ItemSnapshot](), list[bytes]()
-                for item in items:
-                    if _is_as_chosen(item, chosen.expected):
-                        same.append(item)
-                    else:
-                        changed.append(item.item_id)
-                out.rows(OutcomeBatch.all_of(changed, Status.CHANGED))
-                progress.advance(len(changed))
-                for item, data in zip(same, revised(same), strict=True):
-                    if isinstance(data, Refused):
-                        refuse(item, data.reason)
-                        progress.advance(1)
-                    elif asks and (what := _loses(item, data)):
-                        held.setdefault(what, []).append((item, data))
-                        progress.advance(1)
-                    else:
-                        yield item, data
-                    if queue.clock.monotonic() - flushed_s > 1:
+                    queue.progress.begin("editing", len(ids))
+                for edit in self._edits_of(batch, chosen.expected, out):
+                    yield edit
+                    if clock.monotonic() - flushed_s > 1:
                         yield FLUSH
-                        flushed_s = queue.clock.monotonic()
-            if skipped.wrong_keys and run is None:
+                        flushed_s = clock.monotonic()
+            if skipped.wrong_keys and self._change.run is None:
                 raise WrongType.of(skipped.wrong_keys[0])
             out.rows(OutcomeBatch.all_of(skipped.missing, Status.MISSING))
             out.rows(OutcomeBatch.all_of(skipped.wrong_types, Status.WRONG_TYPE))
 
-    # As PID 1, too, which needs a handler to end at SIGTERM.
-    with raising_on_terminate(replaces=True), _kept(settings, drafts):
-        reasons = {} if run else {Status.CHANGED: CHANGED_MEANWHILE}
-        with undo.outcomes(_KIND, dry_run=dry_run, reasons=reasons) as out:
-            if run is not None:
-                out.extra = lambda: {"rejected": rejected}
-            chosen = choice.choose(queue, "run a command on the data of {}", only_many=True)
-            out.all(edit_items(queue, edits(chosen), undo, dry_run=dry_run))
+    def _edits_of(
+        self, items: Sequence[ItemSnapshot], expected: Expected, out: Outcomes[Outcome]
+    ) -> Iterator[Edit]:
+        """Yield the edits of items that are as they were chosen, and that need no question."""
+        verdicts = [_is_as_chosen(item, expected) for item in items]
+        as_chosen = list(compress(items, verdicts))
+        changed = [item.item_id for item, same in zip(items, verdicts, strict=True) if not same]
+        out.rows(OutcomeBatch.all_of(changed, Status.CHANGED))
+        progress = self._queue.progress
+        progress.advance(len(changed))
+        for item, data in zip(as_chosen, self._revised(as_chosen), strict=True):
+            if isinstance(data, Refused):
+                self._reject(item, data.reason, out)
+            elif self._asks and (loss := _loss(item, data)):
+                self.lossy.setdefault(loss, []).append((item, data))
+            else:
+                yield item, data
+                continue
+            progress.advance(1)
+
+    def _revised(self, items: Sequence[ItemSnapshot]) -> Iterator[bytes | Refused]:
+        # The items were read earlier, so that later changes are not overwritten.
+        if self._change.run is not None:
+            yield from self._command.run([item.data for item in items])
+            return
+        for item in items:
+            if self._change.file is not None:
+                yield read_payload(self._settings.environment, self._change.file)
+                continue
+            draft = self.drafts[item.item_id] = _draft(self._settings, self._queue, item)
+            self._queue.progress.hide()
+            run_editor(self._settings.environment, draft.path)
+            yield draft.read()
+
+    def _reject(self, item: ItemSnapshot, reason: str, out: Outcomes[Outcome]) -> None:
+        self.rejected += 1
+        if self.rejected <= NAMED_FAILURES:
+            line = f"{escaped(item.item_id)}: {escaped_text(reason)}"
+            out.rejected = [*out.rejected, line]
+            if not self._settings.output.is_machine_readable:
+                self._settings.environment.error(f"rwq: {line}; left as it is")
+
+    def confirm_lossy(self, out: Outcomes[Outcome]) -> None:
+        """Ask about each kind of lossy edits."""
+        for loss, edits in self.lossy.items():
+            if is_confirmed(self._settings, yes=self._choice.yes):
+                continue
+            error = json_error(edits[0][1]) if edits[0][1] else None
+            note, name = f" ({error})" if error else "", escaped(self._queue.name)
             try:
-                _confirm(settings, queue, held, yes=yes)
-            except Declined as error:
+                confirm(self._settings, loss, len(edits), name, note=note)
+            except Declined as declined:
                 if done := out.counts["set"]:
-                    error.message = f"declined after {done:,} edits; no more are made"
+                    declined.message = f"declined after {done:,} edits; no more are made"
                 raise
-            asked = chain.from_iterable(held.values())
-            out.all(edit_items(queue, asked, undo, dry_run=dry_run))
-        for item_id, draft in drafts.items():
-            if out.counts["unchanged"] or (out.counts["set"] and not dry_run):
+
+    def end_drafts(self, out: Outcomes[Outcome]) -> None:
+        """Delete the file of an editor, or say where it is if its text was not written."""
+        for item_id, draft in self.drafts.items():
+            if out.counts["unchanged"] or (out.counts["set"] and not self._choice.dry_run):
                 draft.delete()
             else:
-                _name_draft(settings, queue, item_id, draft, is_missing="missing" in out.counts)
-        return out.finish(undo_file=undo.name)
+                is_missing = "missing" in out.counts
+                _name_draft(self._settings, self._queue, item_id, draft, is_missing=is_missing)
 
 
 def _one(choice: Choice) -> Choice:
@@ -176,7 +218,7 @@ def _is_as_chosen(item: ItemSnapshot, expected: Expected) -> bool:
     return has_data and (states is None or item.state in states)
 
 
-def _loses(item: ItemSnapshot, data: bytes) -> str | None:
+def _loss(item: ItemSnapshot, data: bytes) -> str | None:
     """Describe for a question how an edit would spoil good data; return None if it would not."""
     if item.data and not data:
         # As happens if an input fails.
@@ -184,16 +226,6 @@ def _loses(item: ItemSnapshot, data: bytes) -> str | None:
     if json_error(data) is not None and json_error(item.data) is None:
         return "replace JSON with data that is not JSON in {}"
     return None
-
-
-def _confirm(
-    settings: Settings, queue: WorkQueue, held: Mapping[str, Sequence[Edit]], *, yes: bool
-) -> None:
-    for what, lossy in held.items():
-        if not is_confirmed(settings, yes=yes):
-            error = json_error(lossy[0][1]) if lossy[0][1] else None
-            note = f" ({error})" if error else ""
-            confirm(settings, what, len(lossy), escaped(queue.name), note=note)
 
 
 def _draft(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> Draft:

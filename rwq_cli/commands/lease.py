@@ -1,18 +1,20 @@
 """`rwq lease`: lease items, the next ones or by ID."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from math import inf
 from random import shuffle
 from time import time
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from rwq_cli.cli import options
+from rwq_cli.cli.command import provided
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
 from rwq_cli.cli.listing import write_items
 from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
-from rwq_cli.core.items.lease import lease_from, lease_ids
+from rwq_cli.core.items.lease import Leased, lease_from, lease_ids
 from rwq_cli.core.model import Item, State
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
@@ -47,19 +49,14 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
     return f"{shown} is {item.state.value}, not waiting; {what}: {command}"
 
 
-@command(
-    record=ITEM_FIELDS,
-    no="nothing to lease (in time), or no --id item could be leased",
-    partial="some of the --id items could not be leased",
-    null=options.NULL_RECORDS,
-    plain={"an item": plain_names("leased now"), "of several queues": "the same, then queue"},
-)
-def lease(
-    settings: Settings,
+class Leasing(NamedTuple):
+    """What to lease: the options of the command."""
+
+    settings: Settings
     number: Annotated[
         int | None, option("-n, --number N", "Lease at most N items.  [default: 1]", min=1)
-    ] = None,
-    lease_s: options.LeaseForOption = options.DEFAULT_LEASE,
+    ] = None
+    lease_s: options.LeaseForOption = options.DEFAULT_LEASE
     ids: Annotated[
         list[bytes] | None,
         option(
@@ -68,12 +65,85 @@ def lease(
             options.parse_id,
             options.offer_ids(),
         ),
-    ] = None,
-    wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False,
-    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")] = None,
-    fair: Annotated[bool, option("--fair", "Try several queues in random order.")] = False,
-    dry_run: options.DryRunOption = False,
-) -> ExitStatus:
+    ] = None
+    wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False
+    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")] = None
+    fair: Annotated[bool, option("--fair", "Try several queues in random order.")] = False
+    dry_run: options.DryRunOption = False
+
+    @property
+    def wait_s(self) -> float:
+        if self.timeout_s is not None:
+            return self.timeout_s
+        return inf if self.wait else 0.0
+
+    @property
+    def wanted(self) -> int:
+        """How many items are wanted."""
+        return len(self.ids) if self.ids else self.number or 1
+
+    @property
+    def needs_data(self) -> bool:
+        return self.settings.output is not OutputFormat.IDS
+
+    def check(self) -> None:
+        """Raise if the output would not tell which queue an item comes from."""
+        if not (self.ids or self.needs_data) and len(set(self.settings.queues)) > 1:
+            raise InvalidArgument(
+                "-o ids does not show which of several queues an item comes from",
+                "use -o jsonl, csv or plain",
+            )
+
+    def next_items(self, queues: Sequence[WorkQueue], names: str) -> Leased:
+        """Return the next items, which are leased as they are read."""
+        limit = "" if self.wait_s == inf else f", {human.duration(self.wait_s)} at most"
+        note = partial(self.settings.environment.note, f"waiting for an item in {names}{limit}")
+        return lease_from(
+            queues,
+            self.wanted,
+            lease_s=self.lease_s,
+            wait_s=self.wait_s,
+            data=self.needs_data,
+            shuffle=shuffle if self.fair else None,
+            before_waiting=None if self.settings.output.is_json else note,
+            dry_run=self.dry_run,
+        )
+
+    def chosen_items(
+        self, queue: WorkQueue, ids: Sequence[bytes], refusals: list[str]
+    ) -> Iterator[Item]:
+        """Yield the items with these IDs that could be leased; why others could not is noted."""
+        results = lease_ids(
+            queue, ids, lease_s=self.lease_s, data=self.needs_data, dry_run=self.dry_run
+        )
+        for item, is_leased in results:
+            if is_leased:
+                yield item
+            else:
+                lines = command_lines(self.settings, queue.connection)
+                refusals.append(_refusal(lines, queue.name, item))
+
+    def noted(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items, after what is to be said of each."""
+        environment = self.settings.environment
+        for item in items:
+            if self.dry_run:
+                environment.note(f"{DRY_RUN}these would be leased now", once=True)
+            if self.settings.output is OutputFormat.DATA and (line := _held(item)):
+                environment.note(line)
+            yield item
+
+
+@command(
+    record=ITEM_FIELDS,
+    no="nothing to lease (in time), or no --id item could be leased",
+    partial="some of the --id items could not be leased",
+    null=options.NULL_RECORDS,
+    plain={"an item": plain_names("leased now"), "of several queues": "the same, then queue"},
+    excludes=["--id -n", "--id --wait", "--id --timeout", "--id --fair"],
+)
+@provided("leasing", Leasing)
+def lease(settings: Settings, leasing: Leasing) -> ExitStatus:
     """Lease the next items and print them. Several queues are tried in order.
 
     rwq lease -q jobs
@@ -82,78 +152,45 @@ def lease(
     rwq lease -q high -q normal -q low --wait -o jsonl
     rwq lease -q jobs --id 4f2a9c
     """
-    environment, wants_data = settings.environment, settings.output is not OutputFormat.IDS
+    environment, ids = settings.environment, leasing.ids
     # The leased items are printed, which says what was done.
     environment.interrupted = ""
-    if ids and (number is not None or wait or timeout_s is not None or fair):
-        raise InvalidArgument(
-            "--id cannot be used with -n, --wait, --timeout or --fair", "drop the other options"
-        )
-    if not (ids or wants_data) and len(set(settings.queues)) > 1:
-        raise InvalidArgument(
-            "-o ids does not show which of several queues an item comes from",
-            "use -o jsonl, csv or plain",
-        )
+    leasing.check()
     queues = [open_queue(settings)] if ids else open_queues(settings)
     names = ", ".join(escaped(queue.name) for queue in queues)
-    refused: list[str] = []
-    found: Iterable[tuple[Item, bool]]
+    refusals: list[str] = []
     # None in a dry run, where a note comes first.
     id_batches = None
+    items: Iterable[Item]
     if ids:
-        found = lease_ids(queues[0], ids, lease_s=lease_s, data=wants_data, dry_run=dry_run)
+        items = leasing.chosen_items(queues[0], ids, refusals)
     else:
-        wait_s = timeout_s if timeout_s is not None else inf if wait else 0.0
-        limit = "" if wait_s == inf else f", {human.duration(wait_s)} at most"
-        note_waiting = partial(environment.note, f"waiting for an item in {names}{limit}")
-        leased = lease_from(
-            queues,
-            number or 1,
-            lease_s=lease_s,
-            wait_s=wait_s,
-            data=wants_data,
-            shuffle=shuffle if fair else None,
-            before_waiting=None if settings.output.is_json else note_waiting,
-            dry_run=dry_run,
-        )
-        found = ((item, True) for item in leased)
-        id_batches = None if dry_run else (batch.ids for batch in leased.batches)
-
-    def noted() -> Iterator[Item]:
-        for item, is_leased in found:
-            if not is_leased:
-                lines = command_lines(settings, queues[0].connection)
-                refused.append(_refusal(lines, queues[0].name, item))
-                continue
-            if dry_run:
-                environment.note(f"{DRY_RUN}these would be leased now", once=True)
-            if settings.output is OutputFormat.DATA and (line := _held(item)):
-                environment.note(line)
-            yield item
+        items = leased = leasing.next_items(queues, names)
+        id_batches = None if leasing.dry_run else (batch.ids for batch in leased.batches)
 
     def nothing() -> str:
-        return "\n".join(refused) or f"Nothing to lease in {names}."
+        return "\n".join(refusals) or f"Nothing to lease in {names}."
 
     try:
         # Reading the items, or their IDs, leases them.
-        shown = write_items(
+        count = write_items(
             settings.out,
-            noted(),
+            leasing.noted(items),
             "leased now",
             empty=nothing,
             has_queue=len(queues) > 1,
             id_batches=id_batches,
-            unframed=(len(ids) if ids else number or 1) == 1,
+            unframed=leasing.wanted == 1,
         )
     except OSError as error:
-        if not dry_run and not isinstance(error, BrokenPipeError):
+        if not leasing.dry_run and not isinstance(error, BrokenPipeError):
             environment.error(
                 "rwq: items may now be leased to this session; rwq release --mine puts them back"
             )
         raise
-    if shown and refused:
-        environment.note("\n".join(refused))
+    if count and refusals:
+        environment.note("\n".join(refusals))
         return ExitStatus.PARTIAL
-    if not shown and not settings.output.is_table:
+    if not count and not settings.output.is_table:
         environment.note(nothing())
-    return ExitStatus.OK if shown else ExitStatus.NO
+    return ExitStatus.OK if count else ExitStatus.NO

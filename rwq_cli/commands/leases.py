@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import IN_PROCESSING, filters
 from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, WatchOption
-from rwq_cli.commands import InvalidArgument, Settings, command, option
+from rwq_cli.commands import Settings, command, option
 from rwq_cli.core.inspect.listing import leases as leases_of, merged_leases
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
@@ -14,6 +14,7 @@ from rwq_cli.views.items import ITEM_FIELDS, plain_names
 @command(
     record=ITEM_FIELDS,
     reads_only=True,
+    excludes=["--mine --holder"],
     null=NULL_RECORDS,
     plain={"a lease": plain_names("leases"), "of several queues": "the same, then queue"},
 )
@@ -39,8 +40,6 @@ def leases(
     # Completion does not need it.
     from rwq_cli.cli.listing import list_items
 
-    if mine and selection.holder_glob is not None:
-        raise InvalidArgument.both("--mine", "--holder")
     if mine:
         selection = selection._replace(holder_glob=glob.escape(settings.holder))
     list_items(

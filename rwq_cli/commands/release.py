@@ -16,7 +16,11 @@ _RELEASED = kind_of(Status.RELEASED, _FAILURES, neutral=(Status.ALREADY_WAITING,
 _DELAYED = kind_of(Status.DELAYED, _FAILURES)
 
 
-@command(record=OUTCOME_FIELDS, no="none was released: gone, or leased by another session")
+@command(
+    record=OUTCOME_FIELDS,
+    no="none was released: gone, or leased by another session",
+    excludes=["--mine --force", "--front --delay"],
+)
 @selects(_IN_PROCESSING, offered=ITEMS, mine=True)
 def release(
     _: Settings,
@@ -34,10 +38,6 @@ def release(
     rwq release -q jobs --mine
     rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -
     """
-    if choice.mine and force:
-        raise InvalidArgument.both("--mine", "--force")
-    if front and delay_s is not None:
-        raise InvalidArgument.both("--front", "--delay")
     if delay_s and delay_s < 0.001:
         raise InvalidArgument("a delay is at least 1ms", "leave --delay out to return them now")
     return choice.act(

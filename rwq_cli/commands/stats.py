@@ -6,14 +6,14 @@ from typing import Annotated
 from rwq_cli.cli.connect import OpenQueues, note_idle_reset, warn_if_missing
 from rwq_cli.cli.options import AllQueuesOption, WatchOption
 from rwq_cli.cli.watching import watched
-from rwq_cli.commands import InvalidArgument, Settings, command, option
+from rwq_cli.commands import Settings, command, option
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.views.counts import COUNT_FIELDS, Tick, write_stats
 
 
-@command(record=COUNT_FIELDS, reads_only=True, always_table=True)
+@command(record=COUNT_FIELDS, reads_only=True, always_table=True, excludes=["--fast --deep"])
 def stats(
     settings: Settings,
     fast: Annotated[bool, option("--fast", "Read only lengths, in constant time.")] = False,
@@ -30,8 +30,6 @@ def stats(
     rwq stats -q 'mail:*' --deep
     rwq stats -q jobs --watch 2s
     """
-    if fast and deep:
-        raise InvalidArgument.both("--fast", "--deep")
     opened = OpenQueues(settings, all_queues=all_queues)
 
     def count(queue: WorkQueue) -> Iterator[Counts]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from rwq_cli.cli.connect import OpenQueues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption, offer_ids, parse_id
-from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
+from rwq_cli.commands import Duration, ExitStatus, Settings, command, option
 from rwq_cli.core.items.results import WaitResult, wait_for_all
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import COUNT, DURATION, ID, Fields, field
@@ -40,10 +40,11 @@ def _sections(waited: WaitResult) -> list[Section]:
     no="the condition was not met in time",
     works_read_only=True,
     always_table=True,
+    excludes=["--until-empty --below --id"],
 )
 def wait(
     settings: Settings,
-    until_empty: Annotated[
+    until_empty: Annotated[  # noqa: ARG001
         bool,
         option(
             "--until-empty",
@@ -65,10 +66,6 @@ def wait(
     rwq wait -q jobs --below 1000
     rwq wait -q jobs --id 4f2a9c --timeout 10m
     """
-    if until_empty + (below is not None) + bool(ids) > 1:
-        raise InvalidArgument(
-            "--until-empty, --below and --id cannot be used together", "wait for one of them"
-        )
     opened = OpenQueues(settings, all_queues=all_queues, changes=True).find()
     limit_s, promotes = inf if timeout_s is None else timeout_s, not settings.is_read_only
     until = {"below": below, "ids": ids or (), "timeout_s": limit_s, "promotes": promotes}
