@@ -5,9 +5,6 @@ The first word of a reply is its code. The rest is ignored, because a key or a c
 """
 
 import re
-import socket
-import ssl
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from redis import exceptions as rx
@@ -123,8 +120,8 @@ _NO_TLS = ("wrong version number", "record layer failure")
 NO_HANDSHAKE = "handshake operation timed out"
 _FULL = "max number of clients reached"
 _CLOSED = ("connection closed", "connection reset", "connection not ready")
-# How long asking for TLS may take, seconds.
-_TIMEOUT_S = 1.0
+# The first byte with which a server that speaks TLS refuses what does not.
+_TLS_ALERT = "\\x15"
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -219,7 +216,7 @@ def lost(error: Exception, server: str, timeout_s: float, pool: Any = None) -> e
     message = f"lost the connection to {server}: {reason}"
     if times_out:
         message = f"{server} did not answer within {timeout_s:.3g} s"
-    failure = errors.ConnectionLost(message, "try again in a moment")
+    failure = errors.ConnectionLost(message, _SOON)
     failure.refusal = "timeout" if times_out else "lost"
     return failure
 
@@ -243,27 +240,18 @@ def _reason(error: Exception) -> str:
 
 def _recognized(error: Exception, server: str, pool: Any) -> errors.ServerError | None:
     """The error for a server that speaks TLS, or is not Redis, if a failure may be due to that."""
-    is_strange = isinstance(error, rx.InvalidResponse)
-    may_speak_tls = is_strange or _reason(error).startswith(_CLOSED)
-    if may_speak_tls and _speaks_only_tls(pool):
-        hint = "use rediss:// in place of redis://, if it is a Redis server"
-        return errors.ServerError(f"{server} speaks TLS", hint)
-    if not is_strange:
-        return None
-    hint = "check the host and the port of the server"
-    return errors.ServerError(f"{server} is not a Redis server", hint)
-
-
-def _speaks_only_tls(pool: Any) -> bool:
-    host, port = (pool.connection_kwargs.get(part) for part in ("host", "port"))
-    if issubclass(pool.connection_class, SSLConnection) or host is None or port is None:
-        return False
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with (
-        suppress(OSError),
-        socket.create_connection((host, port), _TIMEOUT_S) as raw,
-        context.wrap_socket(raw, server_hostname=host),
-    ):
-        return True
-    return False
+    if isinstance(error, MemoryError):
+        # It announced a reply of billions of entries.
+        error = rx.InvalidResponse(str(error))
+    reason = _reason(error)
+    if isinstance(error, rx.InvalidResponse):
+        if _TLS_ALERT in reason:
+            hint = "use rediss:// in place of redis://, if it is a Redis server"
+            return errors.ServerError(f"{server} speaks TLS", hint)
+        hint = "check the host and the port of the server"
+        return errors.ServerError(f"{server} is not a Redis server", hint)
+    has_tls = issubclass(pool.connection_class, SSLConnection) or "path" in pool.connection_kwargs
+    if reason.startswith(_CLOSED) and not has_tls:
+        why = f"closed the connection before it answered: {reason}; it may speak TLS (rediss://)"
+        return errors.ConnectionLost(f"{server} {why}", _SOON)
+    return None

@@ -217,7 +217,9 @@ class Link:
             reply = rx.ResponseError(f"LOADING {str(error).removeprefix('LOADING ')}")
         except REPLIES as error:
             raise translate(error, self._name) from error
-        except FAILURES as error:
+        except (*FAILURES, MemoryError) as error:
+            if isinstance(error, MemoryError) and self._shared.has_answered:
+                raise
             if polls and isinstance(error, rx.TimeoutError):
                 return NO_REPLY
             raise self._lost(error, timeout_s) from error

@@ -1,6 +1,7 @@
 """The primary of a service that Sentinel watches."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from redis import exceptions as rx, sentinel as rs
@@ -75,6 +76,9 @@ class SentinelConnection(Connection):
             self.shared.was_found = True
             why = "has no primary now: Sentinel names a replica"
             return errors.Unavailable(f"{self._sentinels} {why}", "try again in a moment")
+        if isinstance(error, rs.MasterNotFoundError):
+            # All Sentinels have just been asked.
+            return self._not_found()
         try:
             self._sentinel.discover_master(self._service)
         except (rs.MasterNotFoundError, rx.InvalidResponse):
@@ -100,26 +104,37 @@ class SentinelConnection(Connection):
     def _not_found(self) -> errors.RwqError:
         """Why there is no primary: no Sentinel answers, none knows the service, or it is down."""
         failure: Exception | None = None
-        known: set[str] = set()
-        for sentinel in self._sentinel.sentinels:
-            try:
-                known.update(map(str, sentinel.sentinel_masters()))
-            except REPLIES as error:
-                return self._refused(error)
-            except (rx.RedisError, OSError) as error:
-                failure = error
-        if self._service in known:
+        services: set[str] = set()
+        sentinels = self._sentinel.sentinels
+        # At once: those that are silent take no longer than one.
+        with ThreadPoolExecutor(len(sentinels)) as pool:
+            for answer in pool.map(_services_of, sentinels):
+                if isinstance(answer, REPLIES):
+                    return self._refused(answer)
+                if isinstance(answer, Exception):
+                    failure = answer
+                else:
+                    services |= answer
+        if self._service in services:
             self.shared.was_found = True
             hint = "try again in a moment, or see its Sentinels"
             return errors.Unavailable(f"{self._sentinels} has no primary now", hint)
-        if known or failure is None:
+        if services or failure is None:
             return errors.ServerError(
                 f"the Sentinels of {self._sentinels} do not monitor a service {self._service}",
-                f"they monitor: {', '.join(sorted(known)) or 'none'}",
+                f"they monitor: {', '.join(sorted(services)) or 'none'}",
             )
         any_of_them = f"any Sentinel of {self._sentinels}"
-        first: Any = self._sentinel.sentinels[0]
+        first: Any = sentinels[0]
         return unreachable(failure, any_of_them, self._each_s, first.connection_pool)
+
+
+def _services_of(sentinel: Any) -> set[str] | Exception:
+    """The names of the services that a Sentinel monitors, or why it does not say."""
+    try:
+        return set(map(str, sentinel.sentinel_masters()))
+    except (*REPLIES, rx.RedisError, OSError) as error:
+        return error
 
 
 def _check_role(raw: Any) -> None:
