@@ -115,8 +115,7 @@ def work(
     listen: ListenOption = None,
     dry_run: Annotated[bool, option("--dry-run", "Show the next item and its command.")] = False,
 ) -> ExitStatus:
-    """Run a command for each item. Exit code 0 completes the item, 75 releases it, 100 buries it,
-    any other retries it.
+    """Run a command for each item: exit 0 done, 75 put back, 100 bury, else retry.
 
     rwq work -q jobs -- ./resize
     rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize
@@ -124,6 +123,7 @@ def work(
     rwq work -q jobs --input file --result -- identify '{file}'
     rwq work -q jobs --batch 100 -- ./resize
     rwq work -q jobs --task-dir ./tasks
+    rwq work -q jobs --dry-run -- ./resize
     """
     options = Options(
         words=[os.fsencode(word) for word in command or ()],
