@@ -508,6 +508,15 @@ VERBS: dict[str, Row] = {
         },
         untried="tests/commands/test_tail.py",
     ),
+    "history": Row(
+        "history",
+        usage=_refused("history --since 0", "history --step x"),
+        listings={
+            "history": "at_ms waiting processing abandoned delayed buried done_per_minute "
+            "next_age_seconds next_id"
+        },
+        untried="tests/commands/test_history.py",
+    ),
     "stats": Row(
         "stats",
         ok=("stats -q none",),

@@ -37,6 +37,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "tail": "Show what happens to items, as it happens.",
         "stats": "Count a queue's items by state.",
         "queues": "List the queues of a server with their counts.",
+        "history": "Show the counts of the last hours or days.",
         "diff": "Compare two queues, on one server or two.",
         "top": "Show queues live, on the whole terminal.",
         "wait": "Wait until a queue is empty or items are gone.",

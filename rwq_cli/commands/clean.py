@@ -202,6 +202,7 @@ class _Service:
         deep_every: Duration | None,
         deep: bool,
     ) -> None:
+        from rwq_cli.core.inspect.history import HistoryWriter
         from rwq_cli.core.inspect.rates import ItemTotals
         from rwq_cli.views.monitoring import Scraper
 
@@ -211,6 +212,7 @@ class _Service:
         self._parts = Parts(cleaning.settings)
         self._scraper = Scraper(opened.connection)
         self._totals = ItemTotals(opened.connection)
+        self._history = HistoryWriter(self._totals.done)
         self._queues: list[WorkQueue] = []
         # The number of complete rounds by depth, and of repairs by queue and action.
         self._rounds: Counter[str] = Counter()
@@ -242,9 +244,9 @@ class _Service:
             self._environment.note(self._first_line())
             if supervision.url is not None:
                 self._environment.note(f"rwq: listening on {supervision.url}")
-                supervision.start(
-                    partial(self._totals.count, lambda: [queue.name for queue in self._queues])
-                )
+            supervision.start(
+                partial(self._totals.count, lambda: [queue.name for queue in self._queues])
+            )
             for number in rounds:
                 goes_deep = self._deep or beats.monotonic() >= deep_at_s
                 try:
@@ -265,12 +267,20 @@ class _Service:
         for queue in self._queues:
             # On a cluster, each queue has a connection of its own.
             queue.clock = queue.connection.progress = beats
+            before = self._returned(queue)
             self._cleaning.clean(
                 opened, queue, self._parts, self._time, self._actions, deep=deep, warns=warns
             )
+            if not self._cleaning.dry_run:
+                self._history.write(queue, self._returned(queue) - before)
             # Raises if nobody reads the results any more.
             self._environment.stdout.flush()
         self._rounds["deep" if deep else "light"] += 1
+
+    def _returned(self, queue: WorkQueue) -> int:
+        """How many lost items were returned, or buried in place of that."""
+        repairs = Repair.RETURNED, Repair.BURIED
+        return sum(self._actions[queue.name, repair] for repair in repairs)
 
     def _metrics(self) -> "list[Metric]":
         from rwq_cli.output.exposition import Metric

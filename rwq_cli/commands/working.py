@@ -158,22 +158,31 @@ def run_plan(
         plan.limits,
         notes,
         supervision,
-        _chores(settings, queues, plan, notes),
+        _chores(settings, queues, plan, notes, totals),
         # Neither the job log nor a summary shows them.
         yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
     )
-    run_worker(settings, queues, worker, supervision, log, totals)
+    counts_items = listen is not None or plan.options.clean_s is not None
+    run_worker(settings, queues, worker, supervision, log, totals, counts_items=counts_items)
     is_incomplete = log is not None and log.is_incomplete
     # Partial even if all items were given up.
     return ExitStatus.PARTIAL if worker.has_failed or is_incomplete else ExitStatus.OK
 
 
 def _chores(
-    settings: Settings, queues: Sequence[WorkQueue], plan: Plan, notes: Notes
+    settings: Settings,
+    queues: Sequence[WorkQueue],
+    plan: Plan,
+    notes: Notes,
+    totals: "ItemTotals",
 ) -> list[tuple[float, Callable[[], object]]]:
+    from rwq_cli.core.inspect.history import HistoryWriter
+
     chores: list[tuple[float, Callable[[], object]]] = []
     if plan.options.clean_s is not None:
-        chores.append((plan.options.clean_s, partial(clean, queues, notes)))
+        chores.append(
+            (plan.options.clean_s, partial(clean, queues, notes, HistoryWriter(totals.done)))
+        )
     if notes.tick_s is not None:
         # As often as the live line, which shows the count, is drawn.
         chores.append((notes.tick_s, partial(count, queues, notes)))
@@ -191,6 +200,8 @@ def run_worker(
     supervision: Supervision,
     log: JobLog | None,
     totals: "ItemTotals",
+    *,
+    counts_items: bool,
 ) -> None:
     names = ", ".join(escaped(queue.name) for queue in queues)
     out = Outcomes(
@@ -208,6 +219,7 @@ def run_worker(
             with supervision:
                 if supervision.url is not None:
                     environment.note(f"rwq: listening on {supervision.url}")
+                if counts_items:
                     supervision.start(partial(totals.count, lambda: [q.name for q in queues]))
                 for events in worker.events():
                     if log is not None:

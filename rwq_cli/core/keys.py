@@ -82,6 +82,9 @@ class QueueKeys:
         self.main, self.processing, self.cleaning, *others = self.structures
         self.delayed, self.buried, self.returns = others
         self.clean_lock, self.move_lock = name + b":clean-lock", name + b":move-lock"
+        # Streams of counts; an entry's ID is its minute, or its hour.
+        self.history, self.history_hours = name + b":history", name + b":history:hours"
+        self.of_queue = self.clean_lock, self.move_lock, self.history, self.history_hours
         self.moved_prefix = name + b":moved:"
         self.item_prefix = name + b":item:"
         self.lease_prefix = name + b":lease:"

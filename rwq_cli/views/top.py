@@ -11,25 +11,17 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import DURATION, Cut, Field, Fields, field
 from rwq_cli.output.sections import Piece
 from rwq_cli.views.counts import NOT_COUNTED, RATE_FIELDS, count_field, count_sections
+from rwq_cli.views.history import sparkline
 
-_LEVELS = "▁▂▃▄▅▆▇█"
 _HISTORY_CELLS = 20
 # How many reasons a summary names.
 _REASONS = 5
 
 
-def sparkline(values: Sequence[int]) -> str:
-    """Draw the last values as bars: the highest of them as a full bar, 0 as the lowest bar."""
-    shown = values[-_HISTORY_CELLS:]
-    highest = max(shown, default=0)
-    steps = len(_LEVELS) - 1
-    # Above 0, at least one step.
-    return "".join(
-        _LEVELS[0 if not value else max(1, round(value / highest * steps))] for value in shown
-    ).rjust(_HISTORY_CELLS)
-
-
-_HISTORY = {"format": lambda row: sparkline(row.history), "style": lambda _row: "cyan"}
+_HISTORY = {
+    "format": lambda row: sparkline(row.history[-_HISTORY_CELLS:]).rjust(_HISTORY_CELLS),
+    "style": lambda _row: "cyan",
+}
 _IN, _LEFT, _EMPTY_IN = (
     each.within(attrgetter("rates"))._replace(rank=rank)
     for each, rank in zip(RATE_FIELDS, (6, 8, 5), strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from threading import Event as Flag
 from time import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.inspect.lookup import state
@@ -18,6 +18,9 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.streams import write_all
 from rwq_cli.work.running import Run
+
+if TYPE_CHECKING:
+    from rwq_cli.core.inspect.history import HistoryWriter
 
 # The last line of a command's stderr is cut to this length; all of it is on stderr.
 _LAST_LINE_MAX = 200
@@ -229,13 +232,15 @@ class JobLog:
         os.close(self._fd)
 
 
-def clean(queues: Sequence[WorkQueue], notes: Notes) -> None:
-    """Do a light clean of each queue; one that fails is cleaned the next time."""
+def clean(queues: Sequence[WorkQueue], notes: Notes, history: "HistoryWriter") -> None:
+    """Do a light clean of each queue, and note its history; one that fails is cleaned the next
+    time."""
     for queue in queues:
         with suppress(ServerError):
-            if counts := Counter(action.action for action in queue.light_clean()):
+            if counts := Counter(action.action.value for action in queue.light_clean()):
                 text = ", ".join(f"{repair} {number:,}" for repair, number in counts.items())
                 notes.line(f"clean light: {text} ({escaped(queue.name)})", is_error=False)
+            history.write(queue, counts["returned"] + counts["buried"])
 
 
 def count(queues: Sequence[WorkQueue], notes: Notes) -> None:

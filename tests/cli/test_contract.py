@@ -256,7 +256,7 @@ def test_a_dry_run_says_what_the_run_does(rwq: Rwq, foreign: Foreign, path: str)
 
 SEVERAL_QUEUES = {
     *("ls", "leases", "stats", "check", "wait", "clean light", "clean deep", "doctor", "queues"),
-    *("export", "lease", "work", "add", "diff", "tail"),
+    *("export", "lease", "work", "add", "diff", "tail", "history"),
 }
 
 

@@ -211,7 +211,7 @@ class Survey:
         keys = self._queue.keys
         self._note_results(ids_of(page, keys.result_prefix))
         prefixes = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix, keys.moved_prefix)
-        names = {*keys.structures, keys.clean_lock, keys.move_lock}
+        names = {*keys.structures, *keys.of_queue}
         for key in page:
             # The keys of a queue named `jobs:high` are not foreign.
             if not (key.startswith(prefixes) or key in names) and (

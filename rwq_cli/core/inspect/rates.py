@@ -206,6 +206,10 @@ class ItemTotals:
         self._meter = RateMeter()
         self.by_queue: dict[bytes, tuple[int, int]] = {}
 
+    def done(self) -> dict[bytes, int]:
+        """By name, the items done."""
+        return {name: done for name, (_, done) in self.by_queue.copy().items()}
+
     def count(self, names: Callable[[], Iterable[bytes]], over: Event) -> None:
         """Count the items of these queues until it is over."""
         queues: dict[bytes, Queue] = {}

@@ -186,6 +186,11 @@ def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:
         types = queue.call_all([("TYPE", key) for key in batch])
         ours = [key for key, kind in zip(batch, types, strict=True) if kind == b"string"]
         queue.call_all([("DEL", key) for key in ours])
+    history = keys.history, keys.history_hours
+    types = queue.call_all([("TYPE", key) for key in history])
+    queue.call_all(
+        [("DEL", key) for key, kind in zip(history, types, strict=True) if kind == b"stream"]
+    )
     structures = (keys.delayed, keys.buried, keys.returns, keys.cleaning)
     if not any(queue.call_all([("EXISTS", key) for key in structures])):
         return

@@ -47,6 +47,7 @@ _KEYS = {
     "result": (", result_prefix .. '*'",),
     "clean_lock": (", string.sub(main, 1, -6) .. 'clean-lock'",),
     "move_lock": (", string.sub(main, 1, -6) .. 'move-lock'",),
+    "history": (", string.sub(main, 1, -6) .. 'history'",),
     "moved": (", string.sub(main, 1, -6) .. 'moved:*'",),
     "marks": (", marks ~= '' and marks or string.sub(main, 1, -6) .. 'undo:*'",),
     "renamed": (", item_prefix .. '*'", ", to_item .. '*'"),

@@ -19,7 +19,20 @@ _READS = frozenset(
     (
         *("ACL", "CONFIG", "EVAL", "EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HKEYS", "HLEN"),
         *("HMGET", "HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET"),
-        *("OBJECT", "PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE"),
+        *(
+            "OBJECT",
+            "PING",
+            "PTTL",
+            "SCAN",
+            "STRLEN",
+            "TIME",
+            "TYPE",
+            "ZCARD",
+            "XRANGE",
+            "XREVRANGE",
+            "ZCOUNT",
+            "ZRANGE",
+        ),
         *("ZRANGEBYSCORE", "ZRANK", "ZREVRANGE", "ZREVRANK", "ZSCAN", "ZSCORE"),
     )
 )

@@ -1,0 +1,155 @@
+"""`rwq history`: what cleaners write down, once a minute whoever writes, and how it is shown."""
+
+import time
+from collections.abc import Mapping
+
+import pytest
+import redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.inspect.history import (
+    HOUR_MS,
+    MINUTE_MS,
+    HistoryWriter,
+    last_waiting,
+    read_history,
+    stalled_s,
+)
+from tests.conftest import AsUser, FakeClock, Foreign
+from tests.driver import Rwq
+
+NOW_MS = int(time.time() * 1000) // HOUR_MS * HOUR_MS
+
+
+def write(raw: redis.Redis, at_ms: int, key: str = "jobs:history", **fields: object) -> None:
+    usual = dict.fromkeys(("processing", "abandoned", "delayed", "buried"), 0)
+    raw.xadd(
+        key, {"waiting": 1, **usual, "done": 60, "age": 5, "next": "a", **fields}, f"{at_ms}-0"
+    )  # type: ignore[dict-item]
+
+
+def entries(raw: redis.Redis, key: str = "jobs:history") -> list[Mapping[bytes, bytes]]:
+    return [fields for _, fields in raw.xrange(key)]
+
+
+def test_an_entry_a_minute_whoever_writes(
+    queue: WorkQueue, clock: FakeClock, foreign: Foreign, raw: redis.Redis
+) -> None:
+    done = {b"jobs": 100}
+    writers = [HistoryWriter(lambda: done) for _ in range(2)]
+    for writer in writers:
+        writer.write(queue, 0)
+    # A queue that never had an item has no history.
+    assert entries(raw) == []
+    foreign.waiting(b"next", b"w2")
+    foreign.leased(b"l")
+    foreign.buried(b"b")
+    started_ms = queue.now_ms()
+    for number, writer in enumerate([*writers, *writers]):
+        done[b"jobs"] += 50
+        clock.now_s += 61
+        writer.write(queue, number)
+    # Perhaps two, if a minute has begun meanwhile.
+    assert len(entries(raw)) <= 1 + queue.now_ms() // MINUTE_MS - started_ms // MINUTE_MS
+    entry = entries(raw)[0]
+    assert entry.pop(b"age") in (b"0", b"1", b"")
+    assert {name.decode(): value.decode() for name, value in entry.items()} == {
+        "waiting": "2",
+        "processing": "1",
+        "abandoned": "0",
+        "delayed": "0",
+        "buried": "1",
+        "done": f"{60 * 50 / 61:.6g}",
+        "next": "next",
+    }
+    assert len(entries(raw, "jobs:history:hours")) == 1
+    (read,) = list(read_history(queue, started_ms // MINUTE_MS * MINUTE_MS))[:1]
+    assert (read.waiting, read.next_id) == (2, b"next")
+
+
+def test_a_user_who_may_not_write_it_cleans_and_is_told_once(
+    as_user: AsUser, clock: FakeClock, foreign: Foreign
+) -> None:
+    queue = WorkQueue(as_user("+@all", "-xadd"), b"jobs", clock=clock)
+    notes: list[str] = []
+    queue.connection.on_wait = notes.append
+    foreign.waiting(b"a")
+    writer = HistoryWriter(dict)
+    for _ in range(2):
+        writer.write(queue, 0)
+        clock.now_s += 61
+    (note,) = notes
+    assert note.startswith("rwq: no history is written: ")
+
+
+def test_minutes_and_before_them_hours(queue: WorkQueue, raw: redis.Redis) -> None:
+    for hour in range(5):
+        write(raw, NOW_MS - (5 - hour) * HOUR_MS, "jobs:history:hours", waiting=hour)
+    for minute in range(90, 0, -1):
+        write(raw, NOW_MS - minute * MINUTE_MS, waiting=100 + minute)
+    read = [entry.waiting for entry in read_history(queue, NOW_MS - 4 * HOUR_MS)]
+    assert read == [1, 2, 3, *range(190, 100, -1)]
+    assert last_waiting([queue, queue.sibling(b"none")], 3) == {
+        b"jobs": [103, 102, 101],
+        b"none": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("last", "seconds"),
+    [
+        # The same for twelve minutes, and nothing was done.
+        ([("a", 0)] * 12, 12 * 60),
+        ([("b", 0)] * 8 + [("a", 0)] * 4, 4 * 60),
+        # Something was done before the third from the end.
+        ([("a", 0)] * 9 + [("a", 5)] + [("a", 0)] * 2, 3 * 60),
+        ([("b", 0)] * 3, 0),
+        ([], None),
+    ],
+)
+def test_how_long_nothing_moves(
+    queue: WorkQueue,
+    foreign: Foreign,
+    raw: redis.Redis,
+    last: list[tuple[str, int]],
+    seconds: int | None,
+) -> None:
+    foreign.waiting(b"a")
+    now_ms = queue.now_ms()
+    for minutes, (next_id, done) in zip(range(len(last), 0, -1), last, strict=True):
+        write(raw, now_ms - minutes * MINUTE_MS, next=next_id, done=done)
+    found = stalled_s(queue)
+    assert found == seconds if not seconds else found == pytest.approx(seconds, abs=5)
+
+
+def test_blocks_records_and_who_would_write_them(rwq: Rwq, raw: redis.Redis) -> None:
+    result = rwq("history", "-o", "table")
+    assert (result.code, result.text) == (0, "")
+    assert "jobs: no history; it is written by rwq clean light --every 30s" in result.notes
+    now_ms = int(time.time() * 1000) // MINUTE_MS * MINUTE_MS
+    # A day of the test's own.
+    for minute in range(1440, 0, -1):
+        write(raw, now_ms - minute * MINUTE_MS, waiting=minute % 700, done=minute % 7)
+    for width, step in ((80, "1h"), (200, "10m")):
+        result = rwq("history", "-o", "table", variables={"COLUMNS": str(width)})
+        lines = result.text.splitlines()
+        assert lines[0].startswith("jobs: the last 1d")
+        assert lines[0].endswith(f", a block for {step}")
+        assert all(len(line) <= width for line in lines)
+        assert [line.split("  ")[0].strip() for line in lines if "now" in line]
+        assert "to 699, now " in result.text
+    records = rwq("history", "--since", "1h", "-o", "jsonl").jsonl
+    assert len(records) in (59, 60)
+    assert (records[-1]["waiting"], records[-1]["next_id"]) == (1, "a")
+    steps = rwq("history", "--since", "1h", "--step", "30m", "-o", "csv").text.splitlines()
+    assert steps[0].startswith("at_ms,waiting,processing")
+    assert len(steps) in (3, 4)
+
+
+def test_purge_removes_it_and_doctor_knows_it(rwq: Rwq, foreign: Foreign, raw: redis.Redis) -> None:
+    foreign.waiting(b"a")
+    write(raw, NOW_MS)
+    write(raw, NOW_MS, "jobs:history:hours")
+    assert rwq("doctor", "--grace", "0").code == 0
+    assert rwq("purge", "--yes").code == 0
+    assert not raw.exists("jobs:history", "jobs:history:hours")
