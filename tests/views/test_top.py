@@ -5,7 +5,8 @@ import pytest
 from rwq_cli.core.inspect.activity import QueueRow, Rates, Sample
 from rwq_cli.core.model import Counts
 from rwq_cli.views.counts import COUNT_FIELDS
-from rwq_cli.views.top import QUEUE_COLUMNS, sorted_rows, sparkline, state_parts
+from rwq_cli.views.history import sparkline
+from rwq_cli.views.top import QUEUE_COLUMNS, sorted_rows, state_parts
 
 
 @pytest.mark.parametrize(
@@ -15,11 +16,11 @@ from rwq_cli.views.top import QUEUE_COLUMNS, sorted_rows, sparkline, state_parts
         ([0, 0], "▁▁"),
         ([0, 1, 4, 8], "▁▂▅█"),
         ([1, 1_000_000], "▂█"),
-        ([9, *[0] * 17, 1, 2, 3], "▁" * 17 + "▃▆█"),
+        ([3, None, 0], "█ ▁"),
     ],
 )
-def test_bars_are_relative_to_the_highest_of_those_shown(values: list[int], bars: str) -> None:
-    assert sparkline(values) == bars.rjust(20)
+def test_bars_are_relative_to_the_highest(values: list[float | None], bars: str) -> None:
+    assert sparkline(values) == bars
 
 
 def row(name: bytes, waiting: int, age_s: int | None = None) -> QueueRow:

@@ -147,7 +147,7 @@ class HistoryWriter:
         self._done = done
         self._due_s: dict[bytes, float] = {}
         # When the last entry was written, and the items done by then.
-        self._last: dict[bytes, tuple[float, int | None]] = {}
+        self._last: dict[bytes, tuple[float, int]] = {}
         self._abandoned = defaultdict[bytes, int](int)
 
     def write(self, queue: Queue, abandoned: int) -> None:
@@ -157,9 +157,9 @@ class HistoryWriter:
         if now_s < self._due_s.get(name, 0.0):
             return
         total = self._done().get(name)
-        last_s, last_total = self._last.get(name, (now_s, None))
+        last_s, last_total = self._last.setdefault(name, (now_s, 0))
         done = ""
-        if total is not None and last_total is not None and now_s > last_s:
+        if total is not None and now_s > last_s:
             done = f"{60 * (total - last_total) / (now_s - last_s):.6g}"
         try:
             left_ms = queue.run(
@@ -175,5 +175,6 @@ class HistoryWriter:
             queue.connection.note_once(f"no history is written: {error.message}", "history")
             left_ms = HOUR_MS
         self._abandoned[name] = 0
-        self._last[name] = now_s, total
+        if total is not None:
+            self._last[name] = now_s, total
         self._due_s[name] = now_s + left_ms / 1000
