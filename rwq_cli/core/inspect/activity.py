@@ -12,7 +12,7 @@ from rwq_cli.core.inspect.counting import Taken, count_taken
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import next_ages
 from rwq_cli.core.inspect.rates import QUEUES_PER_CALL, RateMeter, Rates, Sample
-from rwq_cli.core.inspect.server_status import server_status
+from rwq_cli.core.inspect.server_status import server_statuses, status_of_all
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -88,7 +88,7 @@ class QueueWatch:
 
     def tick(self) -> Overview:
         queues = [self._queues[name] for name in sorted(self._queues)]
-        status = server_status(self._connection)
+        status = status_of_all(server_statuses(self._connection))
         started_s = perf_counter()
         found = self._meter.sample(queues)
         calls = -(-len(queues) // QUEUES_PER_CALL)

@@ -106,6 +106,22 @@ def server_statuses(connection: "Connection", absent_key: bytes = _ABSENT) -> li
     return statuses
 
 
+def status_of_all(statuses: Sequence[ServerStatus]) -> ServerStatus:
+    """The status of a server; of the nodes of a cluster, which differ, what troubles one of them."""
+    if len(statuses) == 1:
+        return statuses[0]
+    troubled = next((status for status in statuses if status.refusal), statuses[0])
+    return ServerStatus(
+        version=troubled.version,
+        persists=troubled.persists,
+        appends=troubled.appends,
+        is_failing=any(status.is_failing for status in statuses),
+        accepts_writes=troubled.accepts_writes,
+        refusal=troubled.refusal,
+        node=troubled.node,
+    )
+
+
 def _computed_refusal(status: ServerStatus) -> Refusal | None:
     """Why a server refuses writes, where a write cannot be tried; None if nothing says so."""
     if status.replicates:

@@ -240,6 +240,8 @@ def _slot_of(request: Command) -> int | None:
         return _slot_of(request[0])
     if isinstance(request, ScriptCommand):
         return key_slot(request[3])
+    if request[0] == "EVAL":
+        return key_slot(request[3])
     if len(request) == 1 or request[0] in _KEYLESS:
         return None
     return key_slot(request[2 if request[0] == "OBJECT" else 1])
