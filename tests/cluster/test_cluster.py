@@ -231,7 +231,7 @@ _READS = (
 # What differs from one run to the next: times, and what depends on the order of a scan.
 _VARYING = re.compile(
     r'"(\w+_ms|\w+_seconds|examples|examples_b64)": ?(\[.*?\]|[\d.]+|null)|oldest \d+s'
-    r"|age=\d+s|age>=\d+s, server up \d+s"
+    r"|lease=\d+s|age=\d+s|age>=\d+s, server up \d+s"
 )
 
 

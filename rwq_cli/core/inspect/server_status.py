@@ -107,7 +107,7 @@ def server_statuses(connection: "Connection", absent_key: bytes = _ABSENT) -> li
 
 
 def status_of_all(statuses: Sequence[ServerStatus]) -> ServerStatus:
-    """The status of a server; of the nodes of a cluster, which differ, what troubles one of them."""
+    """The status of a server; of the nodes of a cluster, which differ, the troubled one."""
     if len(statuses) == 1:
         return statuses[0]
     troubled = next((status for status in statuses if status.refusal), statuses[0])

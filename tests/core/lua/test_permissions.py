@@ -37,8 +37,8 @@ def _work(end: JobEnd) -> Write:
             if turn.error is None:
                 session.renew()
                 turn = session.exchange((job, end) for job in turn.jobs)
-            if turn.error is not None or session.error is not None:
-                raise turn.error or session.error or AssertionError
+            if turn.error is not None or session.outage is not None:
+                raise turn.error or session.outage or AssertionError
             return [ended.fate for ended in turn.ended]
 
     return write
