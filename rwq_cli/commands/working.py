@@ -70,8 +70,8 @@ def show_plan(
         names = ", ".join(escaped(queue.name) for queue in queues)
         settings.out.text(f"No item to work on in {names}.\n")
     # JSON always has a record.
-    shown = [plan] if items or settings.output is OutputFormat.JSON else []
-    settings.out.describe(shown, PLAN_FIELDS, plan_sections)
+    plans = [plan] if items or settings.output is OutputFormat.JSON else []
+    settings.out.describe(plans, PLAN_FIELDS, plan_sections)
     return ExitStatus.OK
 
 

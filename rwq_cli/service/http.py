@@ -38,9 +38,9 @@ class HttpServer(ThreadingHTTPServer):
             if not host and socket.has_dualstack_ipv6():
                 self.address_family = socket.AF_INET6
             else:
-                found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)
+                addresses = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)
                 # `localhost` may be IPv6 and IPv4, and most clients try 127.0.0.1.
-                first = min(found, key=lambda each: each[0] != socket.AF_INET)
+                first = min(addresses, key=lambda address: address[0] != socket.AF_INET)
                 self.address_family, *_, bound = first
             super().__init__(bound, _Handler)
         except (OSError, UnicodeError, OverflowError) as error:

@@ -121,11 +121,11 @@ class Commands:
     def reap_orphans(self) -> None:
         """As PID 1, reap processes that commands have left running and that have ended since."""
         with suppress(ChildProcessError):
-            while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 # Read after `waitid`: a command that was started since then is among them.
-                if any(run is None or run.pid == found.si_pid for run in list(self._runs.values())):
+                if any(run is None or run.pid == ended.si_pid for run in list(self._runs.values())):
                     return
-                os.waitpid(found.si_pid, os.WNOHANG)
+                os.waitpid(ended.si_pid, os.WNOHANG)
 
     def run(self, job: Job) -> JobEnd:
         """Run the command for a job; returns what becomes of it."""
@@ -188,8 +188,8 @@ class Commands:
         self._follow(run)
         # A process that is being started holds the pipes of all others open for a moment.
         is_sure = None not in list(self._runs.values())
-        if left := run.reap(waits=is_sure):
-            self._left.append((-inf if is_sure else time.monotonic() + _LEFT_S, left))
+        if streams := run.reap(waits=is_sure):
+            self._left.append((-inf if is_sure else time.monotonic() + _LEFT_S, streams))
         self.pass_left()
         return self._judge(run)
 
@@ -220,8 +220,9 @@ class Commands:
     def pass_left(self) -> None:
         """Pass on what processes that commands have left running still print."""
         try:
-            for until_s, left in taken_from(self._left):
-                streams = left if self.passage.is_stalled else read_from(left, 0)
+            for until_s, streams in taken_from(self._left):
+                if not self.passage.is_stalled:
+                    streams = read_from(streams, 0)
                 if streams and time.monotonic() < until_s:
                     self._left.append((until_s, streams))
                 elif streams:
@@ -247,9 +248,9 @@ class Commands:
         # Signals that have arrived by now are handled before another item is taken.
         is_working = self._may_begin()
         code, tail = run.code or 0, run.stderr.tail
-        said = b": " + tail if tail else b""
+        last_words = b": " + tail if tail else b""
         if run.has_timed_out:
-            return Failure(b"timed out after %gs" % (self._limits.max_time_s or 0) + said)
+            return Failure(b"timed out after %gs" % (self._limits.max_time_s or 0) + last_words)
         if code == 0:
             self._mute_failures = -inf
             if run.stdout.is_cut:
@@ -264,7 +265,7 @@ class Commands:
         if code == PUT_BACK:
             return PutBack(rest_s=_REST_S)
         if code == GIVE_UP:
-            return GiveUp(b"exit 100" + said)
+            return GiveUp(b"exit 100" + last_words)
         if code in NOT_RUN:
             try:
                 self._invocations.check_program()
@@ -272,7 +273,7 @@ class Commands:
                 self._end_with(error)
                 return PutBack(front=True)
         self._note_mute(code, tail)
-        return Failure((b"exit %d" % code if code > 0 else _signal_name(-code)) + said)
+        return Failure((b"exit %d" % code if code > 0 else _signal_name(-code)) + last_words)
 
     def _note_mute(self, code: int, tail: bytes) -> None:
         """Say once what may be wrong if all commands so far have failed alike and said nothing."""

@@ -66,10 +66,10 @@ class Invocations:
         # An environment entry of every command begins with this, and of no other process.
         self.mark = b"%b=%b." % (_MARK, os.urandom(8).hex().encode())
         self._numbers = count(1)
-        made = {**self.inherited, b"RWQ_LEASE_SECONDS": b"%g" % self.lease_s}
+        variables = {**self.inherited, b"RWQ_LEASE_SECONDS": b"%g" % self.lease_s}
         self._inherited = tuple(
             b"%b=%b" % (name, value)
-            for name, value in made.items()
+            for name, value in variables.items()
             if value is not None and name not in _OWN
         )
 
@@ -124,30 +124,30 @@ class Invocations:
         elif self.input is Input.ARG:
             values[b"{data}"] = job.data
 
-        def value(found: re.Match[bytes]) -> bytes:
-            return values.get(found[0], found[0])
+        def value(match: re.Match[bytes]) -> bytes:
+            return values.get(match[0], match[0])
 
         # In one pass: the data may hold a placeholder.
         return [self.words[0], *(_PLACEHOLDER.sub(value, word) for word in self.words[1:])]
 
     def _variables(self, job: Job) -> list[bytes]:
         """Return the variables for an item, or for the batch that it begins, which name no item."""
-        made = [
+        variables = [
             b"%b%d" % (self.mark, next(self._numbers)),
             b"RWQ_QUEUE=" + job.queue,
             b"RWQ_SESSION=" + job.holder.removeprefix(self.holder_prefix),
             b"RWQ_SLOT=%d" % job.slot,
         ]
         if self.is_batch:
-            return made
+            return variables
         if b"\0" not in job.item_id:
-            made.append(b"RWQ_ID=" + job.item_id)
+            variables.append(b"RWQ_ID=" + job.item_id)
         if b"\0" in job.item_id or bytes_fields("id", job.item_id)["id"] is None:
-            made.append(b"RWQ_ID_B64=" + b64encode(job.item_id))
-        made.append(b"RWQ_ATTEMPT=%d" % job.attempt)
-        made.append(b"RWQ_RETURNS=%d" % job.returns)
-        made.append(b"RWQ_LAST=%d" % job.is_last)
-        return made
+            variables.append(b"RWQ_ID_B64=" + b64encode(job.item_id))
+        variables.append(b"RWQ_ATTEMPT=%d" % job.attempt)
+        variables.append(b"RWQ_RETURNS=%d" % job.returns)
+        variables.append(b"RWQ_LAST=%d" % job.is_last)
+        return variables
 
 
 def check_command(
@@ -162,7 +162,7 @@ def check_command(
         raise InvalidArgument(
             f"--batch and {wrong} cannot be used together", "a batch has one stdin and one stdout"
         )
-    used = {found for word in words[1:] for found in _PLACEHOLDER.findall(word)}
+    used = {name for word in words[1:] for name in _PLACEHOLDER.findall(word)}
     if is_batch and used:
         raise InvalidArgument(
             f"{min(used).decode()} cannot be used with --batch", "the items are JSON lines on stdin"

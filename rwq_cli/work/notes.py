@@ -158,10 +158,10 @@ class Notes:
         name = escaped(event.item_id)
         if self._names_queues:
             name += f" of {escaped(event.queue)}"
-        how, _, said = (event.reason or b"").partition(b": ")
-        if last := said.rpartition(b"\n")[2][:_LAST_LINE_MAX]:
-            how += b": " + last
-        self.line(f"{name}: {escaped(how)}; {_fate(event)}")
+        reason, _, output = (event.reason or b"").partition(b": ")
+        if last := output.rpartition(b"\n")[2][:_LAST_LINE_MAX]:
+            reason += b": " + last
+        self.line(f"{name}: {escaped(reason)}; {_fate(event)}")
 
 
 def _fate(event: Event) -> str:

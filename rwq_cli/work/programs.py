@@ -171,10 +171,10 @@ def _spawner() -> Callable[[Invocation, Sequence[int]], int]:
     # POSIX_SPAWN_SETSIGDEF, _SETSIGMASK and _SETSID.
     libc.posix_spawnattr_setflags(attributes, ctypes.c_short(0x04 | 0x08 | 0x80))
 
-    def words(given: Sequence[bytes], more: int = 0) -> Any:
-        if b"\0" in b"".join(given):
+    def words(texts: Sequence[bytes], more: int = 0) -> Any:
+        if b"\0" in b"".join(texts):
             raise ValueError("embedded null byte")
-        return (ctypes.c_char_p * (len(given) + 1 + more))(*given)
+        return (ctypes.c_char_p * (len(texts) + 1 + more))(*texts)
 
     # Cached: an array of that many would take as long to make each time as all else here.
     same = cache(words)
@@ -182,9 +182,9 @@ def _spawner() -> Callable[[Invocation, Sequence[int]], int]:
 
     def spawn(invocation: Invocation, descriptors: Sequence[int]) -> int:
         program, argv = invocation.program, words(invocation.arguments)
-        own, inherited = invocation.variables, same(invocation.inherited)
-        env = words(own, len(inherited))
-        ctypes.memmove(ctypes.byref(env, len(own) * size), inherited, len(inherited) * size)
+        variables, inherited = invocation.variables, same(invocation.inherited)
+        env = words(variables, len(inherited))
+        ctypes.memmove(ctypes.byref(env, len(variables) * size), inherited, len(inherited) * size)
         pid, actions = ctypes.c_int(), ctypes.create_string_buffer(512)
         quick.posix_spawn_file_actions_init(actions)
         try:

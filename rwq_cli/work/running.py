@@ -210,8 +210,8 @@ class Run:
 
     def _read(self, wait_s: float) -> bool:
         """Read what is available; returns whether there was anything."""
-        found = self._poller.poll(wait_s * 1000)
-        for fd, events in found:
+        ready = self._poller.poll(wait_s * 1000)
+        for fd, events in ready:
             stream = self._streams.get(fd)
             if stream is None:
                 self._has_exited = True
@@ -220,7 +220,7 @@ class Run:
             if stream is None or stream.has_ended:
                 self._poller.unregister(fd)
                 self._streams.pop(fd, None)
-        return bool(found)
+        return bool(ready)
 
     def _hold(self, is_held: bool) -> None:
         self._is_held = is_held

@@ -17,10 +17,12 @@
 5. *In doubt.* An end whose reply was lost is sent again. If its lease (for a completion: its data)
    is gone then, the first call was the one that ended it; but if the lease has ended by our clock,
    too, others may have, and it is lost. What a lost reply may have leased is found by its holder,
-   and put back.
+   and put back. Each end has a time of its own: one that is refused for longer than the server may
+   be gone ends the worker.
 6. *Stopped.* Nothing more is taken, and handlers finish; `session.forgive` has cleans
    (`core.repair`, run by anybody at any time) not count what they return of it, in case the worker
-   is killed meanwhile. If a thread fails, the others finish what they run, what is left is put
+   is killed meanwhile. When nothing runs any more, a server that hangs is cut off after `stop_s`,
+   and what it has not acknowledged is lost. If a thread fails, the others finish what they run, what is left is put
    back, and `run` raises.
 
 `control` has what a worker tells, how it is asked to end, and when it ends.

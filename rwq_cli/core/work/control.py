@@ -170,29 +170,29 @@ class StopConditions:
 
     def note(self, result: ExchangeResult, asked: int, sent_s: float) -> None:
         """Note the result of an exchange that `asked` for so many. It may end the worker."""
-        taken = len(result.jobs)
+        jobs_taken = len(result.jobs)
         for ended in result.ended:
             if ended.was_unused:
                 self._taken -= 1
                 continue
-            # Without an end, it was taken, and given up at once.
-            taken += ended.end is None
+            # Without an end, it was jobs_taken, and given up at once.
+            jobs_taken += ended.end is None
             self._fates[ended.fate] += 1
             self._failures += ended.has_failed
             if ended.gave_up:
                 self._given_up += 1
                 if ended.step.stops:
                     self.end(EndReason.ON_FAIL)
-        self._taken += taken
-        if taken:
+        self._taken += jobs_taken
+        if jobs_taken:
             now_s = self.session.clock.monotonic()
-            self._next_take_s = max(now_s, self._next_take_s) + taken / self.rate
+            self._next_take_s = max(now_s, self._next_take_s) + jobs_taken / self.rate
         if self._failures >= self.max_failures:
             self.end(EndReason.MAX_FAILURES)
-        if taken or result.ended:
+        if jobs_taken or result.ended:
             # What has ended may have added items.
             self.look_again()
-        if asked and not taken and result.error is None:
+        if asked and not jobs_taken and result.error is None:
             self._empty_at_s = sent_s
 
     def look_again(self) -> None:

@@ -69,13 +69,13 @@ def batches_of(items: Iterable[_T], kind: Callable[[_T], Hashable]) -> Iterator[
 
 def taken_from(queue: deque[_T]) -> list[_T]:
     """All that is in a queue by now; other threads may append to it, and take from it."""
-    taken: list[_T] = []
+    entries: list[_T] = []
     while queue:
         try:
-            taken.append(queue.popleft())
+            entries.append(queue.popleft())
         except IndexError:
             break
-    return taken
+    return entries
 
 
 def calls_for(
@@ -183,7 +183,7 @@ class HeldJobs:
     def note_reply(self, endings: Sequence[Ended], reply: Sequence[Any]) -> list[Ended]:
         """Note the reply to a call that ends jobs; returns the ends to send again."""
         again: list[Ended] = []
-        outcomes = OutcomeBatch.from_reply([each.job.item_id for each in endings], reply)
+        outcomes = OutcomeBatch.from_reply([ended.job.item_id for ended in endings], reply)
         now_s = self._clock.monotonic()
         with self._lock:
             for ended, outcome in zip(endings, outcomes, strict=True):
