@@ -22,8 +22,8 @@
 6. *Stopped.* Nothing more is taken, and handlers finish; `session.forgive` has cleans
    (`core.repair`, run by anybody at any time) not count what they return of it, in case the worker
    is killed meanwhile. When nothing runs any more, a server that hangs is cut off after `stop_s`,
-   and what it has not acknowledged is lost. If a thread fails, the others finish what they run, what is left is put
-   back, and `run` raises.
+   and what it has not acknowledged is lost. If a thread fails, the others finish what they run,
+   what is left is put back, and `run` raises.
 
 `control` has what a worker tells, how it is asked to end, and when it ends.
 """
