@@ -108,6 +108,7 @@ class OptionLine(NamedTuple):
     option: str
     line: str
     words: str
+    is_repeatable: bool = False
 
     def with_option(self) -> str:
         """The line with the option, before what `work` runs."""
@@ -140,7 +141,7 @@ def _line(path: str, parameter: Any) -> OptionLine:
         line = f"{' '.join(_without_ids(path))} --all --dry-run"
     else:
         line = LINES[path]
-    return OptionLine(path, option, line.replace("{path}", path), words)
+    return OptionLine(path, option, line.replace("{path}", path), words, parameter.multiple)
 
 
 def _without_ids(path: str) -> list[str]:
