@@ -94,11 +94,14 @@ OF_OPTIONS: dict[str, tuple[str, str]] = {
     "--result": ("work --drain -- true", "--result"),
     "context set --protect": ("context set dev", "--protect type"),
     "context set --unset": ("context set dev", "--unset queue"),
+    "check --must-exist": ("check -q none", "--must-exist"),
+    "diff --file": ("diff jobs", "--file {export}"),
+    "work --rate": ("work --drain -- true", "--rate 100/s"),
     "--install": ("completion bash", "--install"),
 }
 # What chooses items is looked at where it chooses for all verbs alike.
 _CHOOSING = {"--state", "--match", "--where", "--id-glob", "--older-than", "--holder", "--reason"}
-_CHOOSING |= {"--returns", "--mine"}
+_CHOOSING |= {"--returns", "--mine", "--ttl"}
 
 
 class OptionLine(NamedTuple):

@@ -15,6 +15,11 @@ from tests.verbs import VERBS, fill
 REACHES_NOTHING = {
     **dict.fromkeys(("wait --until-empty", "export --all"), "it says what is the default"),
     "undo --redo": "tests/undo: it needs an undo before",
+    "export --null": "IDs on stdin: tests/input",
+    **{
+        f"tail --{name}": "what happens meanwhile: tests/commands/test_tail.py"
+        for name in ("all-events", "limit", "timeout", "state")
+    },
 }
 
 

@@ -27,7 +27,7 @@ CHANGING = (
     (r" {2,}|[─━]{2,}", "  "),
 )
 # They show what this machine and its server are, or are generated.
-ELSEWHERE = {"context", "local", "doctor", "completion", "stats", "help"}
+ELSEWHERE = {"context", "export", "local", "doctor", "completion", "stats", "help"}
 
 
 @pytest.mark.needs("no-touch")

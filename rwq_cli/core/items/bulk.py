@@ -184,13 +184,17 @@ class Seen(NamedTuple):
         return cls(places, (main, processing), since_ms)
 
     def call(self, ids: Collection[bytes], *, in_order: bool) -> Located:
-        """The call for IDs: all that have places, and others, which are in no list.
+        """The call for IDs: those that have places, and others, which are in no list.
 
         Unless they are to stay in order, those in main come first, next to be leased first; then
         those in processing, longest leased first.
         """
         if not in_order:
-            listed = (sorted(by_id, key=lambda i: by_id[i][0]) for by_id in self.places)
+            # One walk may serve several calls.
+            listed = (
+                sorted(filter(by_id.__contains__, ids), key=lambda item_id: by_id[item_id][0])
+                for by_id in self.places
+            )
             ids = dict.fromkeys(chain(*listed, ids))
         main, processing = self.places
         entries = [(main.get(item_id, ()), processing.get(item_id, ())) for item_id in ids]
