@@ -52,10 +52,9 @@ Entries = tuple[Positions, Positions]
 _NO_ENTRIES: Entries = (), ()
 # Windows that have fewer other entries in between are one.
 _GAP_ENTRIES = 64
-# Passing so many entries takes as long as beginning one more window.
-_WINDOW_ENTRIES = 1000
-# A list is a chain of blocks of so many bytes; to pass one takes as long as to pass an entry.
-_BLOCK_BYTES, _ENTRY_BYTES_MIN = 8192, 80
+# To begin one more window takes as long as to pass so many entries. In going to an entry, so many
+# bytes of a list are passed in the time of one.
+_WINDOW_ENTRIES, _PASSED_BYTES, _ENTRY_BYTES_MIN = 1000, 16_384, 80
 
 
 class Located(NamedTuple):
@@ -150,10 +149,11 @@ class Located(NamedTuple):
                 continue
             for positions, length in zip(pair, self.lengths, strict=True):
                 for position in positions:
+                    # Also to remove it.
+                    to_nearer_end = min(position, abs(length - position))
+                    passed += to_nearer_end * max(_ENTRY_BYTES_MIN, len(item_id)) // _PASSED_BYTES
                     if not -_GAP_ENTRIES <= position - before <= _GAP_ENTRIES:
-                        to_nearer_end = min(position, abs(length - position))
-                        entry_bytes = max(_ENTRY_BYTES_MIN, len(item_id))
-                        passed += _WINDOW_ENTRIES + to_nearer_end * entry_bytes // _BLOCK_BYTES
+                        passed += _WINDOW_ENTRIES
                     before = position
         if first < len(self.ids):
             yield self.part(first)
