@@ -13,6 +13,7 @@ from rwq_cli.cli.connect import command_lines, open_queue, open_queues
 from rwq_cli.cli.listing import write_items
 from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.items.lease import Leased, lease_from, lease_ids
+from rwq_cli.core.items.schedule import release
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
@@ -134,6 +135,24 @@ class Leasing(NamedTuple):
             yield item
 
 
+def _remembered(items: Iterable[Item], remembered: list[Item]) -> Iterator[Item]:
+    for item in items:
+        remembered.append(item)
+        yield item
+
+
+def _give_back(settings: Settings, queues: Sequence[WorkQueue], items: Sequence[Item]) -> None:
+    """Release what could not be printed, if it is known: nobody else knows of it, as where the
+    terminal is gone by the time that there is an item."""
+    by_name = {queue.name: queue for queue in queues}
+    text = "items may now be leased to this session; rwq release --mine puts them back"
+    for item in items:
+        queue, ids = by_name[item.queue], [item.item_id]
+        (outcome,) = release(queue, ids, own_only=True, front=True, grace_s=0.0)
+        text = f"{escaped(item.item_id)} could not be printed, and is {outcome.status}"
+    settings.environment.error(f"rwq: {text}")
+
+
 @command(
     record=ITEM_FIELDS,
     no="nothing to lease (in time), or no --id item could be leased",
@@ -171,6 +190,10 @@ def lease(settings: Settings, leasing: Leasing) -> ExitStatus:
     def nothing() -> str:
         return "\n".join(refusals) or f"Nothing to lease in {names}."
 
+    leased_items: list[Item] = []
+    if leasing.wanted == 1:
+        items = _remembered(items, leased_items)
+        id_batches = None if leasing.needs_data else id_batches
     try:
         # Reading the items, or their IDs, leases them.
         count = write_items(
@@ -182,11 +205,11 @@ def lease(settings: Settings, leasing: Leasing) -> ExitStatus:
             id_batches=id_batches,
             unframed=leasing.wanted == 1,
         )
+        environment.stdout.flush()
     except OSError as error:
-        if not leasing.dry_run and not isinstance(error, BrokenPipeError):
-            environment.error(
-                "rwq: items may now be leased to this session; rwq release --mine puts them back"
-            )
+        # A reader that has closed its pipe may have read what it wanted.
+        if not (leasing.dry_run or isinstance(error, BrokenPipeError)):
+            _give_back(settings, queues, leased_items)
         raise
     if count and refusals:
         environment.note("\n".join(refusals))

@@ -20,7 +20,11 @@ def test_a_loop_of_leases_does_not_take_it_for_an_empty_queue(rwq: Rwq, foreign:
         process = rwq.start("lease", "-o", "data", stdout=full)
     _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 3
-    assert b"leased to this session; rwq release --mine puts them back" in err
+    assert b"rwq: a could not be printed, and is released" in err
+    assert rwq("ls", "-o", "ids").text == "a\nb\n"
+    with open("/dev/full", "wb") as full:
+        process = rwq.start("lease", "-n", "2", "-o", "data", stdout=full)
+    assert b"leased to this session; rwq release --mine puts them back" in process.communicate()[1]
     assert rwq("release", "--mine").code == 0
     assert rwq("stats", "--fields", "waiting,processing", "-o", "csv").text.endswith("2,0\n")
 
