@@ -38,9 +38,12 @@ _DURATIONS = ("connect_timeout", "reply_timeout", "patience")
 _BY_URL = "-u or RWQ_URL"
 
 
-def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connection":
+def open_connection(
+    settings: Settings, *, named_by: str = _BY_URL, tls_is_elsewhere: bool = False
+) -> "Connection":
     """Connect to the server that the settings name; start an embedded one if necessary."""
-    # `named_by` is the setting that gives its URL, if no context does, for the hint of an error.
+    # `named_by` is the setting that gives its URL, if no context does, for the hint of an error;
+    # with `tls_is_elsewhere`, TLS options may be for another server of this run.
     # Importing redis takes half of the start-up time, and `--help` does not need it.
     from rwq_cli.core.server.address import Server, connect
 
@@ -58,14 +61,14 @@ def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connecti
         # Each later connection reads its file, or runs its command, again.
         first = iter([password])
         read = lambda: next(first, None) or _password(settings)[0]  # noqa: E731
-    options: dict[str, Any] = {name: Path(given[name]) for name in _TLS_FILES if name in given}
+    options = _tls_options(settings, url, may_be_elsewhere=tls_is_elsewhere)
     options |= {f"{name}_s": given[name] for name in _DURATIONS if name in given}
     connection = connect(
         Server(
             url=url,
             password=read,
             password_first="password_file" in given,
-            tls_insecure="tls_insecure" in given,
+            tls_pass_phrase=_ask_pass_phrase,
             **options,
             # Like RWQ_PASSWORD, it is never for a context's server.
             sentinel_password=None if context else variables.get("RWQ_SENTINEL_PASSWORD"),
@@ -89,6 +92,39 @@ def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connecti
         gc.freeze()
         gc.enable()
     return connection
+
+
+def _tls_options(settings: Settings, url: str, *, may_be_elsewhere: bool) -> dict[str, Any]:
+    """Return the TLS options for a server: those that were given for it, else its context's."""
+    from rwq_cli.core.server.urls import has_tls
+
+    given, context = settings.given, settings.server.context
+    options: dict[str, Any] = {name: Path(given[name]) for name in _TLS_FILES if name in given}
+    options |= {"tls_insecure": True} if "tls_insecure" in given else {}
+    if options and not has_tls(url) and (may_be_elsewhere or has_tls(settings.other_url)):
+        return {}
+    if options or context is None:
+        return options
+    folder = settings.contexts.path.parent
+    paths = ((name, getattr(context, name)) for name in _TLS_FILES)
+    options = {name: folder / Path(path).expanduser() for name, path in paths if path is not None}
+    return {**options, "tls_insecure": context.tls_insecure}
+
+
+def _ask_pass_phrase() -> str:
+    """Ask for the pass phrase of a client's key on the terminal: stdin may be a pipe of items."""
+    from getpass import getpass
+
+    from rwq_cli.environment import has_terminal
+
+    # Without a terminal, `getpass` would read stdin.
+    with suppress(EOFError):
+        if has_terminal():
+            return getpass("Pass phrase of the client's key: ")
+    raise InvalidArgument(
+        "the client's key is encrypted, and there is no terminal to ask for its pass phrase on",
+        "put ?ssl_password=... into the URL, or decrypt the key",
+    )
 
 
 def _name_setting(error: "ServerError", place: str, context: "Context | None") -> None:

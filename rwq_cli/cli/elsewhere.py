@@ -8,7 +8,7 @@ from rwq_cli.cli.options import offer_contexts, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.server.urls import is_same_server
+from rwq_cli.core.server.urls import has_tls, is_same_server
 from rwq_cli.output.escape import escaped
 
 ToUrlOption = Annotated[
@@ -19,6 +19,7 @@ ToContextOption = Annotated[
 ]
 # Secrets for the server of the run, which no other server may see.
 _OWN = ("RWQ_PASSWORD", "RWQ_SENTINEL_PASSWORD")
+_TLS = ("tls_ca", "tls_cert", "tls_key", "tls_insecure")
 
 
 class OtherQueue(NamedTuple):
@@ -67,7 +68,10 @@ def open_elsewhere(
         environment = copy(settings.environment)
         variables = environment.variables
         environment.variables = {k: v for k, v in variables.items() if k not in _OWN}
-        there = settings.replaced(url=url, context=context, password_file=None)
+        # A context brings its own TLS options; those that were given may be for the run's server.
+        is_theirs = context is None and (has_tls(url or "") or not has_tls(settings.server.url))
+        tls = {} if is_theirs else dict.fromkeys(_TLS)
+        there = settings.replaced(url=url, context=context, password_file=None, **tls)
         there.environment = environment
         opened = open_connection(there, named_by=named_by)
         if is_same_server(opened.address, queue.connection.address):

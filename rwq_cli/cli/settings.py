@@ -139,6 +139,11 @@ class Settings(OutputOptions):
 
         return is_same_server(*map(self._without_local, (url, self.server.url)))
 
+    @property
+    def other_url(self) -> str:
+        """The URL of the other server that this run names, with `--to-url`; "" for none."""
+        return self._options.get("to_url") or ""
+
     def _without_local(self, url: str) -> str:
         return self.local_server(url).url if url.startswith(LOCAL) else url
 

@@ -5,13 +5,15 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Annotated, Any
 
+from msgspec.structs import asdict
+
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.manual import UNWRITTEN
 from rwq_cli.cli.options import offer_contexts
 from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, escaped, option
 from rwq_cli.commands.undoing import undo_directory
-from rwq_cli.contexts.file import COLOURS, KEYS, Context, Protection, holds_secret
+from rwq_cli.contexts.file import KEYS, Colour, Context, Protection, holds_secret
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.health import ServerStatus
 from rwq_cli.core.inspect.server_status import server_access
@@ -42,7 +44,7 @@ def context_record(context: Context, current: str | None) -> Record:
     password = "command" if context.password_command is not None else password
     password = "file" if context.password_file is not None else password
     own = {"current": context.name == current, "url": shown_url(context.url), "password": password}
-    return {**context._asdict(), **own}
+    return {**asdict(context), **own}
 
 
 def _field(name: str, help: str, *kind: Any, **column: Any) -> Field[Record]:
@@ -65,6 +67,10 @@ CONTEXT_FIELDS: Fields[Record] = Fields(
     _field("password_command", "the command that prints it"),
     _field("password_file", "the file that contains it"),
     _field("color", "the colour of its name in questions"),
+    _field("tls_ca", "the file with the certificate authorities to trust"),
+    _field("tls_cert", "the file with the client's certificate"),
+    _field("tls_key", "the file with the client's key"),
+    _field("tls_insecure", "whether any server certificate is accepted"),
     _field("undo_dir", "the directory of its undo files"),
     _field("read_only", "whether changes need `--write`", rank=5, format=_yes_or_no("read_only")),
     _field("protect", "`none`, `ask` or `type`", rank=6),
@@ -225,7 +231,10 @@ def set_(
         str | None, option("--password-command CMD", "A shell command that prints the password.")
     ] = None,
     name_color: Annotated[
-        str | None, option("--name-color COLOR", f"The colour of its name: {', '.join(COLOURS)}.")
+        Colour | None, option("--name-color", "The colour of its name in questions.")
+    ] = None,
+    undo_dir: Annotated[
+        str | None, option("--undo-dir DIR", "Where undo files are; operators may share it.")
     ] = None,
     read_only: Annotated[
         bool | None, option("--read-only/--no-read-only", "Refuse changes unless --write is given.")
@@ -249,36 +258,40 @@ def set_(
     url, queues = settings.given.get("url"), settings.given.get("queue") or [None]
     if len(queues) > 1:
         raise InvalidArgument("a context has one queue", "give -q once")
-    file = settings.given.get("password_file")
+    files = ("password_file", "tls_ca", "tls_cert", "tls_key")
+    paths = {name: os.path.abspath(file) for name in files if (file := settings.given.get(name))}
     values: dict[str, str | bool | None] = {
         "url": url,
         "queue": queues[0],
         "password_command": password_command,
-        "password_file": None if file is None else os.path.abspath(file),
-        "color": name_color,
+        **paths,
+        "tls_insecure": settings.given.get("tls_insecure"),
+        "color": name_color and name_color.value,
         "read_only": read_only,
+        "undo_dir": undo_dir and os.path.abspath(undo_dir),
         "protect": protect and protect.value,
     }
-    given = {key: value for key, value in values.items() if value is not None}
+    changed = {key: value for key, value in values.items() if value is not None}
     removed = set(unset or ())
     for key in removed - set(KEYS):
         raise InvalidArgument(f"there is no setting {key!r}", f"known settings: {', '.join(KEYS)}")
-    if not given and not removed:
+    if not changed and not removed:
         raise InvalidArgument("nothing to set", "give -u, -q, or an option of rwq context set")
-    if clash := sorted(removed & given.keys()):
+    if clash := sorted(removed & changed.keys()):
         raise InvalidArgument(f"{clash[0]} is both set and unset", "give one of them")
     if url is not None and not url.startswith(LOCAL):
         from rwq_cli.core.server.address import Server, connect
 
         # Raises for a malformed one; nothing is sent.
         connect(Server(url))
-    if passwords := _PASSWORDS & given.keys():
+    if passwords := _PASSWORDS & changed.keys():
         removed |= _PASSWORDS - passwords
     from rwq_cli.contexts.editing import set_context
 
-    contexts = set_context(settings.contexts_path, name, given, frozenset(removed))
+    contexts = set_context(settings.contexts_path, name, changed, frozenset(removed))
     context = contexts.named(name)
-    _show_one(settings, context, contexts.current)
+    text = f"set context {context.name}: {shown_url(context.url)}\n"
+    _show_one(settings, context, contexts.current, text=text)
     if holds_secret(context.url):
         settings.out.note(
             f"note: the password is in {contexts.path}; --password-command keeps it out of there"
@@ -298,6 +311,12 @@ def use(settings: Settings, name: NameArgument) -> None:
     context = contexts.named(contexts.current or name)
     text = f"{context.name} is the current context: {shown_url(context.url)}\n"
     _show_one(settings, context, contexts.current, text=text)
+    variables = settings.environment.variables
+    for variable in ("RWQ_URL", "RWQ_CONTEXT"):
+        if variables.get(variable, context.name) != context.name:
+            settings.environment.note(
+                f"note: {variable} is set and goes before the current context: unset {variable}"
+            )
 
 
 @command(record=CONTEXT_FIELDS, usage=_NO_SUCH, partial=UNWRITTEN)

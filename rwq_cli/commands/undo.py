@@ -186,7 +186,7 @@ def _plan(
     settings: Settings, file: str | None, *, anywhere: bool, yes: bool, dry_run: bool
 ) -> Restoration:
     """Open what is to be restored, and return it if the user agrees, where that is needed."""
-    connection = open_connection(settings)
+    connection = open_connection(settings, tls_is_elsewhere=True)
     entry, reader = _open(settings, connection.address, file, anywhere=anywhere)
     try:
         header, origin = reader.header, reader.origin

@@ -8,17 +8,27 @@ may write, and a password in a file that others may read.
 import os
 import stat
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
+
+from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import asdict
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
 from rwq_cli.streams import unmarked
 
-COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
+
+class Colour(StrEnum):
+    RED = "red"
+    GREEN = "green"
+    YELLOW = "yellow"
+    BLUE = "blue"
+    MAGENTA = "magenta"
+    CYAN = "cyan"
 
 
 class ContextError(InvalidArgument, code="context"): ...
@@ -33,41 +43,50 @@ class Protection(StrEnum):
     TYPE = "type"
 
 
-# A dataclass would take three times as long to create, at every start-up.
-class Context(NamedTuple):
-    """A named server, with the keys of the file; see `rwq context set --help`."""
+_Text = Annotated[str, Meta(min_length=1)]
 
-    name: str
-    url: str
-    queue: str | None = None
-    password_command: str | None = None
-    password_file: str | None = None
-    color: str | None = None
-    undo_dir: str | None = None
+
+class ContextTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """The keys of a context; see `rwq context set --help`."""
+
+    url: _Text
+    queue: _Text | None = None
+    password_command: _Text | None = None
+    password_file: _Text | None = None
+    tls_ca: _Text | None = None
+    tls_cert: _Text | None = None
+    tls_key: _Text | None = None
+    tls_insecure: bool = False
+    color: Colour | None = None
     read_only: bool = False
+    undo_dir: _Text | None = None
     protect: Protection = Protection.NONE
-
-    def __str__(self) -> str:
-        return f"context {self.name}"
 
     @property
     def protection_level(self) -> int:
         return list(Protection).index(self.protect)
 
 
-# A test of a value, and what it must be.
-_Check = tuple[Callable[[Any], bool], str]
-_TEXT: _Check = (lambda value: isinstance(value, str) and value != "", "a string in quotes")
-_TABLE: _Check = (lambda value: isinstance(value, Mapping), "a table: write [contexts.NAME]")
-KEYS = Context._fields[1:]
-_CONTEXT: Mapping[str, _Check] = {
-    **dict.fromkeys(KEYS, _TEXT),
-    "color": (COLOURS.__contains__, f"one of {', '.join(COLOURS)}"),
-    "read_only": (lambda value: isinstance(value, bool), "true or false"),
-    "protect": (tuple(Protection).__contains__, f"one of {', '.join(Protection)}"),
-}
-_NAME: _Check = (lambda value: isinstance(value, str), "a name in quotes")
-_FILE: Mapping[str, _Check] = {"current": _NAME, "previous": _NAME, "contexts": _TABLE}
+class Context(ContextTable, frozen=True, kw_only=True):
+    """A named server."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"context {self.name}"
+
+
+KEYS = ContextTable.__struct_fields__
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    current: str | None = None
+    previous: str | None = None
+    contexts: dict[str, dict[str, object]] = {}
+
+
+_CHOICES = {"color": tuple(Colour), "protect": tuple(Protection)}
+T = TypeVar("T", bound=Struct)
 
 
 class Contexts(NamedTuple):
@@ -147,20 +166,28 @@ def malformed(path: Path, error: Exception | str) -> ContextError:
     return ContextError(f"{path} is not TOML: {error}", "correct it in an editor")
 
 
-def parse_contexts(path: Path, document: Mapping[str, Any]) -> Contexts:
-    _check_table(str(path), document, _FILE)
-    by_name = {name: _context(path, name, it) for name, it in document.get("contexts", {}).items()}
-    return Contexts(path, by_name, document.get("current"), document.get("previous"))
+def parse_contexts(path: Path, document: Mapping[str, object]) -> Contexts:
+    file = _converted(str(path), document, _File)
+    by_name = {name: _context(path, name, table) for name, table in file.contexts.items()}
+    return Contexts(path, by_name, file.current, file.previous)
 
 
-def _check_table(where: str, table: Mapping[str, Any], checks: Mapping[str, _Check]) -> None:
-    for key, value in table.items():
-        if key not in checks:
-            known = f"known keys: {', '.join(checks)}"
-            raise ContextError(f"{where} has an unknown key {key!r}", known)
-        is_right, words = checks[key]
-        if not is_right(value):
-            raise ContextError(f"{key} of {where} has an invalid value", f"it must be {words}")
+def _converted(where: str, table: Mapping[str, object], kind: type[T]) -> T:
+    """Convert a table of the file; raise `ContextError` with the key that is wrong."""
+    try:
+        return convert(table, kind)
+    except ValidationError as error:
+        what, _, place = str(error).partition(" - at `$.")
+        key = place.partition(".")[0].partition("[")[0].strip("`")
+    what = what[:1].lower() + what[1:]
+    if "unknown field" in what:
+        known = f"known keys: {', '.join(kind.__struct_fields__)}"
+        unknown = next(name for name in table if name not in kind.__struct_fields__)
+        raise ContextError(f"{where} has an unknown key {unknown!r}", known)
+    hint = "write [contexts.NAME] tables, with text in quotes"
+    if key in _CHOICES:
+        hint = f"it must be one of {', '.join(_CHOICES[key])}"
+    raise ContextError(f"{f'{key} of ' if key else ''}{where} cannot be used: {what}", hint)
 
 
 def check_name(name: str) -> None:
@@ -172,20 +199,18 @@ def check_name(name: str) -> None:
         )
 
 
-def _context(path: Path, name: str, table: Any) -> Context:
+def _context(path: Path, name: str, table: Mapping[str, object]) -> Context:
     check_name(name)
     where = f"context {name} in {path}"
-    if not _TABLE[0](table):
-        raise ContextError(f"{where} has an invalid value", f"it must be {_TABLE[1]}")
-    _check_table(where, table, _CONTEXT)
     if "url" not in table:
         raise ContextError(f"{where} has no url", 'add url = "redis://host:6379/0"')
+    settings = _converted(where, table, ContextTable)
     passwords = [key for key in ("password_command", "password_file") if key in table]
-    if passwords and _has_password(table["url"]):
+    if passwords and _has_password(settings.url):
         passwords.insert(0, "a password in its url")
     if len(passwords) > 1:
         raise ContextError(f"{where} has {' and '.join(passwords)}", "keep one of them")
-    return Context(name, **{**table, "protect": Protection(table.get("protect", "none"))})
+    return Context(name=name, **asdict(settings))
 
 
 def _has_password(url: str) -> bool:

@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from rwq_cli.contexts.file import Context
+from rwq_cli.contexts.file import Context, ContextError
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.server.patience import limits
 from rwq_cli.environment import has_terminal, os_reason, raising_on_terminate, signals_held
@@ -69,6 +69,10 @@ def password_of(context: Context, file: Path) -> str:
     """Read the password of a context that has a password file or command."""
     if context.password_command is None:
         path = file.parent / os.path.expanduser(context.password_file or "")
+        if path.is_file() and path.stat().st_mode & 0o044:
+            raise ContextError(
+                f"other users can read {path}, the password_file of {context}", f"chmod 600 {path}"
+            )
         return read_password_file(path, f"password_file of {context}")
     try:
         return _printed(context.password_command)

@@ -84,6 +84,8 @@ class TestSet:
             'password_command = "pass show x"\ncolor = "red"\nread_only = true\nprotect = "type"\n'
         )
         assert result.json["password_command"] == "pass show x"
+        result = bare_rwq("context", "set", "prod", "--no-read-only")
+        assert result.as_tuple() == (0, "set context prod: redis://db1\n", "")
 
     def test_a_password_in_the_url_is_noted(self, bare_rwq: Rwq, config: Path) -> None:
         result = bare_rwq("context", "set", "a", "-u", "redis://:hunter2@db1")
@@ -102,7 +104,7 @@ class TestSet:
             "dev -q x --unset queue": "queue is both set and unset",
             "dev --unset x": "there is no setting 'x'; known settings: url, queue",
             "dev --unset url": "has no url",
-            "dev --name-color pink": "it must be one of red",
+            "dev --name-color pink": "is not one of 'red'",
             "prod --password-command x": "keep one of them",
             "- -u redis://a": "a context cannot be named '-'",
         }.items():
@@ -120,6 +122,15 @@ def test_the_next_command_goes_there(three: Rwq) -> None:
     )
     assert three("context", "show", "-o", "json").json["name"] == "eu"
     assert three("context", "use", "-", "-o", "json").json["name"] == "dev"
+
+
+@pytest.mark.parametrize("variable", ["RWQ_URL", "RWQ_CONTEXT"])
+def test_what_goes_before_the_current_one_is_said(three: Rwq, variable: str) -> None:
+    variables = {variable: "redis://db9" if variable == "RWQ_URL" else "dev"}
+    notes = three("context", "use", "eu", variables=variables).notes
+    assert notes == (
+        f"note: {variable} is set and goes before the current context: unset {variable}\n"
+    )
 
 
 def test_contexts_are_removed(three: Rwq) -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.contexts.editing import set_context, use_context
@@ -61,18 +62,19 @@ def test_every_setting_is_read(path: Path) -> None:
     contexts = read_contexts(write(path, FULL))
     assert (contexts.current, contexts.previous) == ("prod", "dev")
     assert list(contexts.by_name) == ["prod", "dev.eu"]
-    assert contexts.get("prod")._asdict() == {
+    assert asdict(contexts.get("prod")) == {
         "name": "prod",
         "url": "rediss://ops@db1:6380/0",
         "queue": "jobs",
         "password_command": "pass show redis/prod",
         "password_file": None,
         "color": "red",
-        "undo_dir": None,
+        **dict.fromkeys(("tls_ca", "tls_cert", "tls_key", "undo_dir")),
+        "tls_insecure": False,
         "read_only": True,
         "protect": Protection.TYPE,
     }
-    assert contexts.get("dev.eu") == Context("dev.eu", "local:")
+    assert contexts.get("dev.eu") == Context(name="dev.eu", url="local:")
 
 
 def test_a_missing_file_has_no_contexts(path: Path) -> None:
@@ -88,16 +90,16 @@ def test_a_missing_file_has_no_contexts(path: Path) -> None:
         (b"current = '\xff'", "is not TOML: it is not UTF-8"),
         (FULL.encode("utf-16"), "is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"),
         ("curent = 'a'", "has an unknown key 'curent'; known keys: current, previous, contexts"),
-        ("contexts = 1", "it must be a table: write [contexts.NAME]"),
+        ("contexts = 1", "expected `object`, got `int`; write [contexts.NAME] tables"),
         ("current = 1", "current of "),
-        ("[contexts]\na = 1", "context a in "),
+        ("[contexts]\na = 1", "contexts of "),
         ("[contexts.' ']\nurl = 'redis://a'", "a context cannot be named ' '"),
         ("[contexts.-]\nurl = 'redis://a'", "a context cannot be named '-'"),
         ("[contexts.a]\nqueue = 'jobs'", " has no url; add url = "),
         ("[contexts.a]\nurl = ''", "url of context a in "),
-        ("[contexts.a]\nurl = 1", "has an invalid value; it must be a string in quotes"),
-        ("[contexts.a]\nurl = 'local:'\nread_only = 'yes'", "it must be true or false"),
-        ("[contexts.a]\nurl = 'local:'\nread_only = 1", "it must be true or false"),
+        ("[contexts.a]\nurl = 1", "cannot be used: expected `str`, got `int`"),
+        ("[contexts.a]\nurl = 'local:'\nread_only = 'yes'", "expected `bool`, got "),
+        ("[contexts.a]\nurl = 'local:'\nread_only = 1", "expected `bool`, got "),
         ("[contexts.a]\nurl = 'local:'\nprotect = 'all'", "it must be one of none, ask, type"),
         ("[contexts.a]\nurl = 'local:'\ncolor = 'pink'", "it must be one of red, green"),
     ],

@@ -15,7 +15,7 @@ FILE = Path("/etc/rwq/config.toml")
 
 
 def printed_by(command: str) -> str | None:
-    return password_of(Context("prod", "redis://db1", password_command=command), FILE)
+    return password_of(Context(name="prod", url="redis://db1", password_command=command), FILE)
 
 
 @pytest.mark.parametrize("command", ["echo hunter2", "printf hunter2", r"printf 'hunter2\r\n'"])
@@ -64,8 +64,14 @@ def test_a_command_that_hangs_is_ended(
 
 def test_the_file_is_beside_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("hunter2\nmore\n")
+    context = Context(name="prod", url="redis://db1", password_file="secret")
+    for mode in (0o644, 0o640):
+        (tmp_path / "secret").chmod(mode)
+        with pytest.raises(InvalidArgument, match="other users can read"):
+            password_of(context, tmp_path / "config.toml")
+    (tmp_path / "secret").chmod(0o600)
     for name in ("secret", str(tmp_path / "secret")):
-        context = Context("prod", "redis://db1", password_file=name)
+        context = Context(name="prod", url="redis://db1", password_file=name)
         assert password_of(context, tmp_path / "config.toml") == "hunter2"
 
 
@@ -86,7 +92,7 @@ def test_a_file_without_a_password_is_named(tmp_path: Path, text: bytes, wrong: 
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    context = Context("prod", "redis://db1", password_file="nowhere")
+    context = Context(name="prod", url="redis://db1", password_file="nowhere")
     with pytest.raises(InvalidArgument) as caught:
         password_of(context, tmp_path / "config.toml")
     assert f"cannot read the password file {tmp_path}/nowhere: no such file" in str(caught.value)

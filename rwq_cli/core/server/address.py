@@ -1,6 +1,7 @@
 """Server addresses, and connections to them."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ class Server(NamedTuple):
         tls_cert: A file with the client's certificate; None if there is none.
         tls_key: A file with the client's key; None if there is none, or if it is in `tls_cert`.
         tls_insecure: Accept any server certificate.
+        tls_pass_phrase: Gives the pass phrase of an encrypted key, once; None if it is in the URL.
         connect_timeout_s: The timeout for connecting, seconds.
         reply_timeout_s: The timeout for one reply, seconds.
         patience_s: How long a refusal that passes is waited for, such as a failover, or the move of
@@ -57,6 +59,7 @@ class Server(NamedTuple):
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_insecure: bool = False
+    tls_pass_phrase: Callable[[], str] | None = None
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     reply_timeout_s: float = REPLY_TIMEOUT_S
     patience_s: float = PATIENCE_S
@@ -134,6 +137,10 @@ def _malformed(name: str, why: str, hint: str = _EXAMPLES) -> InvalidArgument:
     return InvalidArgument(f"malformed server URL {name}: {why}", hint)
 
 
+def _no_pass_phrase() -> str:
+    raise InvalidArgument("the client's key is encrypted", "give its pass phrase")
+
+
 class _Credentials(redis.CredentialProvider):
     """Asks for the password whenever a connection is made, so that it may be rotated."""
 
@@ -188,6 +195,11 @@ def _pool_settings(server: Server, address: Address, name: str, *, has_tls: bool
         if not file.is_file():
             raise InvalidArgument(f"no such file: {file}", "check the TLS options")
         settings[option] = str(file)
+    if "ssl_keyfile" in settings and "ssl_certfile" not in settings:
+        raise InvalidArgument("a TLS key needs its certificate", "give it with --tls-cert")
+    if "ssl_certfile" in settings and "ssl_password" not in settings:
+        # OpenSSL itself would ask on stdin.
+        settings["ssl_password"] = cache(server.tls_pass_phrase or _no_pass_phrase)
     if server.tls_insecure:
         settings.update(ssl_cert_reqs="none", ssl_check_hostname=False)
     password = server.password

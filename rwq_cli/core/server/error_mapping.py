@@ -197,8 +197,8 @@ def _unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unre
     elif NO_HANDSHAKE in reason:
         reason = f"no TLS handshake within {timeout_s:.3g} s: it is busy, or it does not speak TLS"
         hint = "use redis://, not rediss://, only if the server has no TLS"
-    elif "certificate verify failed" in reason:
-        hint = "give its CA certificate with --tls-ca"
+    elif tls := _tls_failure(reason):
+        reason, hint = tls
     elif reason == _FULL:
         hint = "raise its maxclients, or close idle connections"
     elif _is_timeout(error):
@@ -206,10 +206,54 @@ def _unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unre
     return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
 
 
+# Of OpenSSL's reasons, what is wrong and what to do.
+_TLS_FAILURES = (
+    ("certificate has expired", "its certificate has expired", "renew the server's certificate"),
+    ("not yet valid", "its certificate is not valid yet", "check the clocks of both machines"),
+    (
+        r"(hostname|ip address) mismatch",
+        "its certificate is for another host",
+        "use the host's name that is in its certificate",
+    ),
+    (
+        "certificate verify failed",
+        "its certificate is not signed by a known authority",
+        "give the certificate of its authority with --tls-ca",
+    ),
+    (
+        "certificate required|peer did not return a certificate|alert handshake failure",
+        "it wants a client certificate",
+        "give one with --tls-cert and --tls-key",
+    ),
+    (
+        "alert (unknown ca|bad certificate|certificate unknown)",
+        "it does not accept the client certificate",
+        "give one that its authority has signed with --tls-cert and --tls-key",
+    ),
+    (
+        "key values mismatch",
+        "the client's key does not fit its certificate",
+        "check --tls-cert and --tls-key",
+    ),
+    ("bad decrypt", "the pass phrase of the client's key is wrong", "try again"),
+    (
+        "pem lib|no start line",
+        "the client's certificate or key cannot be read",
+        "check --tls-cert and --tls-key: they have to be PEM files",
+    ),
+)
+
+
+def _tls_failure(reason: str) -> tuple[str, str] | None:
+    """What failed of a TLS handshake, and the way out."""
+    failures = (words[1:] for words in _TLS_FAILURES if re.search(words[0], reason.lower()))
+    return next(failures, None)
+
+
 def lost(error: Exception, server: str, timeout_s: float, pool: Any = None) -> errors.ServerError:
     """The error for a connection that broke; its `pool` if that may not lead to a Redis server."""
     reason, times_out = _reason(error), _is_timeout(error)
-    if reason == _FULL:
+    if reason == _FULL or _tls_failure(reason):
         return _unreachable(error, server, timeout_s)
     if pool is not None and (other := _recognized(error, server, pool)):
         return other

@@ -141,6 +141,11 @@ def parse_address(url: str) -> Address:
     return Address(scheme, hosts, "", service, db, options)
 
 
+def has_tls(url: str) -> bool:
+    """Whether a URL is that of a server with TLS."""
+    return full_url(url).startswith("rediss")
+
+
 def is_same_server(one: str, other: str) -> bool:
     """Whether two URLs name the same server and database, regardless of user and TLS.
 
