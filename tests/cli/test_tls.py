@@ -20,12 +20,10 @@ CLIENT = "--tls-cert client.crt --tls-key client.key"
 
 
 def make_certificate(folder: Path, name: str, host: str) -> None:
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days"
+    words = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30"
     files = ("-keyout", f"{name}.key", "-out", f"{name}.crt", "-subj", f"/CN={host}")
-    more = ("-addext", f"subjectAltName=DNS:{host}")
-    subprocess.run(
-        [*words.split(), days, *files, *more], cwd=folder, check=True, capture_output=True
-    )
+    line = [*words.split(), *files, "-addext", f"subjectAltName=DNS:{host}"]
+    subprocess.run(line, cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture
