@@ -90,7 +90,10 @@ def main() -> None:
         # Before a command runs: an import ran out of memory or file descriptors.
         if "--debug" in sys.argv:
             raise
-        os.write(2, b"rwq: error: cannot start: %s\n" % ascii(error).encode())
+        from rwq_cli.hidden_module import hidden_module
+
+        reason = f"{hidden_module() or 'cannot start'}: {error!a}"
+        os.write(2, f"rwq: error: {reason}\n".encode("ascii", "backslashreplace"))
         # Not 1, which is an answer; and without the shutdown of the interpreter.
         os._exit(70)
 

@@ -36,6 +36,7 @@ ROOMS = (
     "core.public",
     "core",
     "exit_codes",
+    "hidden_module",
     "streams",
     "processes",
     "environment",

@@ -132,6 +132,8 @@ def _as_rwq_error(error: Exception) -> RwqError:
         return error
     import typer
 
+    from rwq_cli.hidden_module import hidden_module
+
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         # A list of choices contains newlines.
@@ -151,6 +153,10 @@ def _as_rwq_error(error: Exception) -> RwqError:
             return RwqError(f"cannot use {os.fsdecode(error.filename)}: {reason}")
         return OutputError(f"cannot write the output: {reason}")
     reason = f"{type(error).__name__}: {error}"
+    if isinstance(error, ImportError | AttributeError) and (hidden := hidden_module()):
+        return Fault(
+            f"{hidden}: {reason}", "rename that file, or take its directory off PYTHONPATH"
+        )
     return Fault(f"this is a bug in rwq: {reason}", "--debug shows the traceback")
 
 

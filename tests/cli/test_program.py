@@ -3,10 +3,11 @@
 import errno
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.driver import Rwq
+from tests.driver import TIMEOUT_S, Rwq
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +79,13 @@ def test_what_cannot_even_start_is_not_taken_for_an_answer(rwq: Rwq) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 70
     assert err.startswith(b"rwq: error: cannot start: TypeError")
+
+
+@pytest.mark.parametrize("name", ["redis", "queue"])
+def test_a_file_that_hides_a_module_is_named(rwq: Rwq, tmp_path: Path, name: str) -> None:
+    """A library's, or Python's own."""
+    (tmp_path / f"{name}.py").write_text("")
+    process = rwq.start("stats", variables={"PYTHONPATH": str(tmp_path)})
+    _, err = process.communicate(timeout=TIMEOUT_S)
+    assert err.decode().startswith(f"rwq: error: {tmp_path}/{name}.py hides the module {name}: ")
+    assert process.returncode == 70

@@ -115,7 +115,7 @@ def test_sentinel_and_its_primary(bare_rwq: Rwq, tmp_path: Path) -> None:
             assert_refused(
                 add(), "certificate verify failed", "give its CA certificate with --tls-ca"
             )
-            assert_refused(add(scheme="redis"), "it may speak TLS (rediss://)", "rwq ls")
+            assert_refused(add(scheme="redis"), "because it speaks TLS (rediss://)", "rwq ls")
             # The variable is not for the server of a context.
             url = f"rediss+sentinel://rwq@{hosts}/main?sentinel_username=watcher"
             assert bare_rwq("context", "set", "prod", "-u", url).code == 0

@@ -18,7 +18,7 @@ STRANGE = [
     b"[",
     b"nul\x00in",
     b"\xff\xfe not text",
-    b"line\nbreak \r\n",
+    b"line\nbreak \r\n.",
     b"{tag}x",
     "Übung \u202e".encode(),
 ]

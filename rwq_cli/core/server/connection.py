@@ -10,7 +10,7 @@ from redis import exceptions as rx
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
-from rwq_cli.core.server.error_mapping import translate
+from rwq_cli.core.server.error_mapping import is_unknown, translate
 from rwq_cli.core.server.patience import READS_ONLY, CancelToken, deadline
 
 # Keys that one call examines: few stay in the processor's cache, many take the server some five
@@ -214,9 +214,10 @@ class Connection(Endpoint):
         if isinstance(replies, list):
             return replies
         refusal = translate(replies, self.name)
-        if isinstance(refusal, errors.OutOfMemory):
-            # Redis before 7.2 queues no commands while it is out of memory, not even reads. All
-            # callers send reads, which it answers outside a transaction.
+        # Redis before 7.2 queues no commands while it is out of memory, not even reads; and a user
+        # or a proxy may have no MULTI. All callers send reads, which are answered without it, too.
+        may_answer = isinstance(refusal, (errors.OutOfMemory, errors.PermissionDenied))
+        if may_answer or is_unknown(replies, "MULTI"):
             return self.send(commands)
         raise refusal from replies
 

@@ -296,6 +296,6 @@ def _recognized(error: Exception, server: str, pool: Any) -> errors.ServerError 
         return errors.ServerError(f"{server} is not a Redis server", hint)
     has_tls = issubclass(pool.connection_class, SSLConnection) or "path" in pool.connection_kwargs
     if reason.startswith(_CLOSED) and not has_tls:
-        why = f"closed the connection before it answered: {reason}; it may speak TLS (rediss://)"
+        why = f"closed the connection at once, perhaps because it speaks TLS (rediss://): {reason}"
         return errors.ConnectionLost(f"{server} {why}", _SOON)
     return None

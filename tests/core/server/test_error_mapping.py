@@ -170,7 +170,7 @@ def test_what_is_not_redis_is_named(answer: bytes, first: bool) -> None:
 def test_tls_on_one_side_only_is_named(server: PrivateServer, tmp_path: Path) -> None:
     with tls_front(server.socket, tmp_path) as url:
         for password in (None, "x"):
-            with pytest.raises(ServerError, match=r"it may speak TLS \(rediss://\)"):
+            with pytest.raises(ServerError, match=r"because it speaks TLS \(rediss://\)"):
                 connect(Server(url.replace("rediss", "redis"), password=password)).call("PING")
     # As OpenSSL answers.
     with answering(b"\x15\x03\x01\0\2\2\x46") as url, pytest.raises(ServerError) as caught:
