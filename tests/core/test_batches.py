@@ -3,11 +3,11 @@
 from hypothesis import given, strategies as st
 
 from rwq_cli.core import Outcome, State, Status
-from rwq_cli.core.batches import BUDGET, FLUSH, Flush, in_batches
+from rwq_cli.core.batches import BUDGET, FLUSH, Budget, Flush, in_batches
 from rwq_cli.core.items.add import ADD_ITEMS, NewItem, batched_items
 from rwq_cli.core.model import OutcomeBatch, Outcomes
 from rwq_cli.core.repair.findings import Code, Severity
-from rwq_cli.core.state.expected import Located
+from rwq_cli.core.state.expected import Entries, Located
 
 
 class Sized(bytes):
@@ -62,6 +62,18 @@ def test_calls_hash_at_most_a_mib_before_their_last_item(sizes: list[int]) -> No
     for call in calls:
         assert 1 <= len(call.ids) <= 5
         assert sum(sizes[int(item_id)] for item_id in call.ids[:-1]) < BUDGET.bytes
+
+
+def test_a_call_goes_to_few_entries_that_are_far_from_each_other() -> None:
+    def ids_in_calls(gap: int) -> list[int]:
+        entries: list[Entries] = [((400_000 + gap * number,), ()) for number in range(600)]
+        ids = [b"%d" % number for number in range(len(entries))]
+        call = Located(ids, "windows", entries, lengths=(1_000_000, 0))
+        return [len(part.ids) for part in call.within(Budget(items=200))]
+
+    assert max(ids_in_calls(gap=1)) == 200
+    assert 100 < max(ids_in_calls(gap=200)) < 200
+    assert sum(ids_in_calls(gap=200)) == 600
 
 
 def test_a_flush_ends_a_batch() -> None:

@@ -112,14 +112,14 @@ def load_script(name: str) -> Script:
     libraries = libraries_of(operation)
     files = *libraries, operation
     args = [arg for file in files for arg in header_of(file).args]
-    made = [
+    bindings = [
         f"local {arg} = " + _CONVERSIONS[kind].format(f"ARGV[{at}]")
         for at, (arg, kind) in enumerate(args, _HEAD + 1)
     ]
     read = "".join(map(_read, files))
-    made += [f"local {each} = {value}" for each, value in CONSTANTS.items() if each in read]
+    bindings += [f"local {word} = {value}" for word, value in CONSTANTS.items() if word in read]
     if rest := header_of(operation).rest:
-        made.append(f"local {rest} = {{ unpack(ARGV, {_HEAD + len(args) + 1}) }}")
+        bindings.append(f"local {rest} = {{ unpack(ARGV, {_HEAD + len(args) + 1}) }}")
     checked = [f for f in all_files() if f.startswith("ops/")] if name == "access" else [operation]
     check = [
         "local NEEDS = {}",
@@ -132,7 +132,7 @@ def load_script(name: str) -> Script:
         f"local refusal = not dry_run and NEEDS['{operation}'] and denied(NEEDS['{operation}']())",
         "if refusal then return refusal end",
     ]
-    parts = [_read("lib/prelude"), *made, *map(_read, libraries), *check, _read(operation)]
+    parts = [_read("lib/prelude"), *bindings, *map(_read, libraries), *check, _read(operation)]
     text = "\n".join(parts)
     digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
     items_max = header_of(operation).items_max
@@ -143,8 +143,8 @@ def _needs(file: str) -> dict[str, list[str]]:
     """The commands that an operation checks, as Lua tables, by group: those that each of its calls
     needs by its own name."""
     groups: dict[str, list[str]] = {}
-    for each in (*libraries_of(file), file):
-        for group, keys in header_of(each).writes.items():
+    for part in (*libraries_of(file), file):
+        for group, keys in header_of(part).writes.items():
             groups.setdefault(group or file, []).extend(
                 f"{{ '{command}'{name} }}"
                 for key, commands in keys.items()
@@ -160,7 +160,7 @@ def script_words(name: str, rest: Iterable[object] = (), **args: object) -> list
     names = load_script(name).args
     if args.keys() != set(names):
         raise TypeError(f"{name} takes {', '.join(names)}, not {', '.join(args)}")
-    return [*(_word(args[each]) for each in names), *rest]
+    return [*(_word(args[arg]) for arg in names), *rest]
 
 
 def _word(value: object) -> bytes | str:
@@ -187,10 +187,10 @@ def command_groups() -> dict[str, list[str]]:
 
 def libraries_of(file: str) -> list[str]:
     """The libraries that a file includes, each after those that it includes itself."""
-    found: dict[str, None] = {}
+    libraries: dict[str, None] = {}
     for library in header_of(file).includes:
-        found.update(dict.fromkeys([*libraries_of(library), library]))
-    return list(found)
+        libraries.update(dict.fromkeys([*libraries_of(library), library]))
+    return list(libraries)
 
 
 @cache
@@ -200,7 +200,7 @@ def header_of(file: str) -> Header:
     text = re.sub(r"\n--   +", " ", "\n".join(lines))
     included = re.findall(r"^-- include: (.*)$", text, re.M)
     return Header(
-        includes=tuple(f"lib/{each}" for each in re.findall(r"\w+", " ".join(included))),
+        includes=tuple(f"lib/{library}" for library in re.findall(r"\w+", " ".join(included))),
         args=tuple(re.findall(r"^-- arg ([a-z]\w*)(?::(\w+))?", text, re.M)),
         rest="".join(re.findall(r"^-- rest (\w+)", text, re.M)),
         items_max=int("".join(re.findall(r"^-- budget: (\d+) items", text, re.M)) or BUDGET.items),
