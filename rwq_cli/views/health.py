@@ -51,7 +51,7 @@ def status_parts(status: ServerStatus) -> list[Piece]:
     parts: list[Piece] = [(escaped_text(status.version), None)] if status.version else []
     if refusal := refusal_in_words(status):
         parts.append((f"refuses writes: {refusal}", "red"))
-    if memory := memory_in_words(status):
+    if status.refusal is not Refusal.OUT_OF_MEMORY and (memory := memory_in_words(status)):
         # Above that, the server will soon refuse writes or evict keys.
         is_near = (status.memory_share or 0) >= NEAR_LIMIT
         parts.append((memory, "red" if is_near else None))
