@@ -44,7 +44,7 @@ class DeathWatch:
     its own, with a fixed PATH as its only variable, or not at all.
     """
 
-    def __init__(self, command: tuple[str | bytes, ...], *, stderr: int = DEVNULL) -> None:
+    def __init__(self, command: tuple[str | bytes, ...]) -> None:
         self._process: Popen[bytes] | None = None
         with suppress(OSError):
             self._process = Popen(
@@ -52,17 +52,10 @@ class DeathWatch:
                 bufsize=0,
                 stdin=PIPE,
                 stdout=DEVNULL,
-                stderr=stderr,
+                stderr=DEVNULL,
                 env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
                 process_group=0,
             )
-
-    def tell(self, line: bytes) -> None:
-        """Write a line to its stdin."""
-        # It may have been killed.
-        with suppress(OSError):
-            if self._process is not None and self._process.stdin is not None:
-                self._process.stdin.write(line + b"\n")
 
     def close(self) -> None:
         """End the watch before this process ends."""

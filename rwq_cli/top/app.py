@@ -5,10 +5,25 @@ from typing import ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.drivers.linux_driver import LinuxDriver
 
 from rwq_cli.top.screens import LiveScreen, QueuesScreen
 from rwq_cli.top.session import Session
 from rwq_cli.top.terminal import TerminalGuard
+
+
+class _Driver(LinuxDriver):
+    """Reads keys: bytes that are not UTF-8 are none, and a fault ends the app as any other does."""
+
+    def _run_input_thread(self) -> None:
+        while not self.exit_event.is_set():
+            try:
+                return self.run_input_thread()
+            except UnicodeDecodeError:
+                continue
+            except BaseException as error:
+                self._app.call_later(self._app._handle_exception, error)
+                return None
 
 
 class TopApp(App[None]):
@@ -24,10 +39,6 @@ class TopApp(App[None]):
     Listing { height: 1fr; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     Input, Input:focus { border: none; height: 1; padding: 0; }
-    Footer, FooterKey, FooterKey .footer-key--key, FooterKey .footer-key--description {
-        color: ansi_default; background: ansi_default; text-style: dim;
-    }
-    FooterKey .footer-key--key { text-style: bold; }
     CommandScreen { background: transparent; align: left bottom; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,7 +48,7 @@ class TopApp(App[None]):
     ]
 
     def __init__(self, session: Session, guard: TerminalGuard | None = None) -> None:
-        super().__init__(ansi_color=True)
+        super().__init__(_Driver, ansi_color=True)
         self.session = session
         self.failure: BaseException | None = None
         self._guard = guard
@@ -47,9 +58,6 @@ class TopApp(App[None]):
             # A signal handler may run between any two steps of the loop.
             call = asyncio.get_running_loop().call_soon_threadsafe
             self._guard.leave = lambda: call(self.exit)
-            note = self._guard.note_drawn
-            self.app_suspend_signal.subscribe(self, lambda _: note(is_drawn=False), immediate=True)
-            self.app_resume_signal.subscribe(self, lambda _: note(is_drawn=True), immediate=True)
         self.push_screen(QueuesScreen(self.session))
         self.session.start(
             lambda: self.call_later(self._redraw),

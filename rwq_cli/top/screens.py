@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from rwq_cli.core.keys import glob_pattern, is_glob
 from rwq_cli.core.model import Item
@@ -21,16 +21,18 @@ from rwq_cli.output.painter import joined, section_rows
 from rwq_cli.output.sections import Piece
 from rwq_cli.output.tables import table_lines
 from rwq_cli.top.session import ITEMS_SHOWN, LISTS, QueueDetail, Session, read_queue
-from rwq_cli.top.terminal import Action, item_action, queue_action
-from rwq_cli.top.widgets import CommandScreen, HelpScreen, Listing
+from rwq_cli.top.terminal import OF_QUEUES, Action, item_action, queue_action
+from rwq_cli.top.widgets import CommandScreen, HelpScreen, Line, Listing
 from rwq_cli.views.health import status_parts
 from rwq_cli.views.item_report import Shown, show_sections
 from rwq_cli.views.top import (
     SORT_COLUMNS,
+    has_trouble,
     reason_parts,
     sort_columns,
     sorted_rows,
     state_parts,
+    total_row,
 )
 
 
@@ -48,6 +50,7 @@ class LiveScreen(Screen[None]):
         Binding("K", "command('kick')", "kick"),
         Binding("e", "command('edit')", "edit"),
         Binding("d", "command('doctor')", "doctor"),
+        Binding("c", "command('clean light')", "clean"),
     ]
     data: Any = None
     next_read_s = 0.0
@@ -57,17 +60,18 @@ class LiveScreen(Screen[None]):
         self.session = session
         self.filter = ""
         # Drawn to between compose and removal, when a query would not find them.
-        self.header, self.notice, self.titles = (Static() for _ in range(3))
-        self.summary, self.listing = Static(classes="wrapped"), Listing(self.redraw)
+        self.header, self.notice, self.titles, self.total = (Line() for _ in range(4))
+        self.keys = Line(classes="keys")
+        self.summary, self.listing = Line(classes="wrapped"), Listing(self.redraw)
         self.box = Input(placeholder="a part of a name, or a pattern: Enter, Esc")
         self.widest: list[int] = []
 
     def compose(self) -> ComposeResult:
-        yield from (self.header, self.notice, self.summary, self.titles, self.listing, self.box)
-        yield Footer(compact=True, show_command_palette=False)
+        yield from (self.header, self.notice, self.summary, self.titles, self.listing)
+        yield from (self.total, self.box, self.keys)
 
     def on_mount(self) -> None:
-        self.box.display = False
+        self.box.display = self.total.display = False
         self.listing.focus()
 
     def on_screen_resume(self) -> None:
@@ -101,7 +105,22 @@ class LiveScreen(Screen[None]):
         )
         self.notice.update(self.parts([*session.notices(), *self.notices()]))
         # One column stays free.
-        self.draw(max(1, self.size.width - 1))
+        room = max(1, self.size.width - 1)
+        self.keys.update(self._keys(room))
+        self.draw(room)
+
+    def _keys(self, room: int) -> Text:
+        """The keys that work, in as many lines as they need."""
+        bindings = [active.binding for active in self.active_bindings.values()]
+        lines = [Text()]
+        for binding in (binding for binding in bindings if binding.show):
+            key = Text.assemble(
+                (self.app.get_key_display(binding), "bold"), " ", binding.description
+            )
+            if lines[-1] and lines[-1].cell_len + 2 + key.cell_len > room:
+                lines.append(Text())
+            lines[-1].append_text(Text("  ") + key if lines[-1] else key)
+        return Text("\n", "dim").join(lines)
 
     def draw(self, room: int) -> None:
         raise NotImplementedError
@@ -113,13 +132,19 @@ class LiveScreen(Screen[None]):
         keys: Sequence[bytes],
         room: int,
         above: Sequence[Text] = (),
+        total: Any = None,
     ) -> None:
         if len(self.widest) != len(columns):
             self.widest = [0] * len(columns)
         fitting = self.listing.fitting(keys)
-        titles, lines = table_lines(columns, rows[fitting], room, self.widest)
-        shown = [*above, self.line(titles)] if rows else above
-        self.titles.update(Text("\n").join(shown))
+        visible = [*rows[fitting], *([] if total is None else [total])]
+        titles, lines = table_lines(columns, visible, room, self.widest)
+        self.titles.update(Text("\n").join([*above, self.line(titles)] if rows else above))
+        self.total.display = total is not None
+        if total is not None:
+            last = self.line(lines.pop())
+            last.stylize("bold")
+            self.total.update(last)
         self.listing.show([self.line(line) for line in lines])
 
     def line(self, pieces: Iterable[Piece]) -> Text:
@@ -156,6 +181,7 @@ class LiveScreen(Screen[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.filter = event.value
+        self.session.read_soon()
         self.redraw()
 
     def on_input_submitted(self) -> None:
@@ -197,22 +223,33 @@ class QueuesScreen(LiveScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sort", "sort"),
         Binding("S", "reverse", "reverse"),
+        Binding("exclamation_mark", "trouble", "trouble", key_display="!"),
     ]
+
+    only_trouble = False
 
     def draw(self, room: int) -> None:
         self.summary.display = False
-        found = [row for row in self.session.overview.rows if self.matches(row.queue)]
+        matching = [row for row in self.session.overview.rows if self.matches(row.queue)]
+        if self.only_trouble:
+            matching = [row for row in matching if has_trouble(row)]
         sort, reverse = self.session.sort, self.session.reverse
-        rows = sorted_rows(found, sort, reverse=reverse)
+        rows = sorted_rows(matching, sort, reverse=reverse)
         columns = sort_columns(sort, reverse=reverse)
         nothing = "No such queues." if self.session.overview.rows else "No queues here."
         above = () if rows else [Text(nothing)]
-        self.draw_rows(columns, rows, [row.queue for row in rows], room, above)
+        total = total_row(rows) if len(rows) > 1 else None
+        self.draw_rows(columns, rows, [row.queue for row in rows], room, above, total)
 
     def notices(self) -> list[Piece]:
         number = len(self.session.overview.rows)
         noun = "queue" if number == 1 else "queues"
-        return [*super().notices(), (f"{human.count(number)} {noun}", None)]
+        trouble = [("only with trouble: ! shows all", "bold")] if self.only_trouble else []
+        return [*super().notices(), *trouble, (f"{human.count(number)} {noun}", None)]
+
+    def action_trouble(self) -> None:
+        self.only_trouble = not self.only_trouble
+        self.redraw()
 
     def action_open(self) -> None:
         if (name := self.listing.chosen) is not None:
@@ -251,7 +288,7 @@ class QueueScreen(LiveScreen):
         self._which = next(iter(LISTS))
 
     def read(self) -> QueueDetail:
-        return read_queue(self._queue, self._which)
+        return read_queue(self._queue, self._which, self.filter)
 
     def draw(self, room: int) -> None:
         name: Piece = escaped(self._queue.name), "bold"
@@ -302,7 +339,7 @@ class QueueScreen(LiveScreen):
             self.app.push_screen(ItemScreen(self.session, self._queue, item_id))
 
     def action_for(self, verb: str) -> Action | None:
-        if verb == "doctor":
+        if verb in OF_QUEUES:
             return queue_action(verb, self._queue.name)
         for item in self._items():
             if item.item_id == self.listing.chosen:
@@ -321,8 +358,7 @@ class ItemScreen(LiveScreen):
         self._contents = Static(classes="wrapped")
 
     def compose(self) -> ComposeResult:
-        yield from (self.header, self.notice, VerticalScroll(self._contents))
-        yield Footer(compact=True, show_command_palette=False)
+        yield from (self.header, self.notice, VerticalScroll(self._contents), self.keys)
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
@@ -346,6 +382,6 @@ class ItemScreen(LiveScreen):
         self._contents.update(Group(*lines))
 
     def action_for(self, verb: str) -> Action | None:
-        if verb == "doctor":
+        if verb in OF_QUEUES:
             return queue_action(verb, self._queue.name)
         return None if self.data is None else item_action(verb, self.data.item)

@@ -16,7 +16,7 @@ from rwq_cli.core.inspect.activity import QueueWatch, interval_s
 from rwq_cli.core.inspect.counting import lengths_and_abandoned
 from rwq_cli.core.inspect.listing import leases
 from rwq_cli.core.inspect.queues import matching_queues, queue_names
-from rwq_cli.core.inspect.selection import Source
+from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.keys import is_glob
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.core.queue import WorkQueue
@@ -228,15 +228,24 @@ class QueueDetail(NamedTuple):
     is_long: bool
 
 
-def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
+def read_queue(queue: WorkQueue, which: str, wanted: str = "") -> QueueDetail:
+    """Read the counts of a queue, and of a list what is wanted: a part of an ID, or a pattern."""
     counts = lengths_and_abandoned(queue, within_s=_COUNT_S)
     is_long = counts.processing > _PROCESSING_MAX
     if not is_long:
         counts = queue.counts()
-    if which == "leases" and not is_long:
-        items = list(leases(queue, limit=ITEMS_SHOWN))
-    else:
-        items = list(queue.items(LISTS[which], limit=ITEMS_SHOWN))
+
+    def read(selection: Selection) -> list[Item]:
+        if which == "leases" and not is_long:
+            return list(leases(queue, selection, limit=ITEMS_SHOWN))
+        return list(queue.items(LISTS[which], selection, limit=ITEMS_SHOWN))
+
+    items = read(Selection())
+    if wanted and len(items) == ITEMS_SHOWN:
+        # Also among the others: the first ones may match by their data.
+        glob = os.fsencode(wanted if is_glob(os.fsencode(wanted)) else f"*{wanted}*")
+        chosen = {item.item_id: item for item in [*read(Selection(id_glob=glob)), *items]}
+        items = list(chosen.values())
     now_ms = queue.now_ms()
     buried = queue.items(LISTS["buried"], limit=_REASONS_READ, bare=True) if counts.buried else ()
     columns = columns_for(which, lambda: now_ms)

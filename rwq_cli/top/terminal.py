@@ -1,6 +1,5 @@
-"""The terminal of `rwq top`: restored whatever ends rwq, and lent to the commands that it runs."""
+"""The terminal of `rwq top`: restored unless rwq is killed, and lent to the commands it runs."""
 
-import marshal
 import os
 import shlex
 import signal
@@ -19,11 +18,14 @@ from rwq_cli.core.items.schedule import NO_REASON
 from rwq_cli.core.model import Item
 from rwq_cli.environment import interrupts_left_to_child, os_reason, signals_to
 from rwq_cli.output.console import styled
-from rwq_cli.processes import DeathWatch
-from rwq_cli.top import restorer
 from rwq_cli.views.command_lines import CommandLines, can_be_argument
 from rwq_cli.views.items import session_lease
 
+# Ends a truncated escape sequence and synchronized output; then resets bracketed paste, line wrap,
+# resize reports, keyboard protocol, screen, cursor, focus and style.
+RESET = (
+    b"\x18\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l\x1b[0m"
+)
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # After a signal, the program has this long to end by itself.
 _END_WITHIN_S = 2.0
@@ -36,7 +38,6 @@ class TerminalGuard:
 
     # The first signal asks the program to leave, and ends a `child` that has the terminal. If it
     # does not leave, or on a second signal, the terminal is restored and the process ends at once.
-    # After SIGKILL or a crash, another process restores it: see `restorer`.
     def __init__(self) -> None:
         self.signal: int | None = None
         self.leave: Callable[[], object] | None = None
@@ -45,13 +46,8 @@ class TerminalGuard:
         self._input, self._screen = sys.stdin.fileno(), sys.stderr.fileno()
         self._modes = termios.tcgetattr(self._input)
         self._handlers: list[tuple[int, Any]] = []
-        self._watch: DeathWatch | None = None
 
     def __enter__(self) -> "TerminalGuard":
-        modes = marshal.dumps(self._modes).hex()
-        command = (sys.executable, "-IS", restorer.__file__, modes)
-        self._watch = DeathWatch(command, stderr=self._screen)
-        self.note_drawn(is_drawn=True)
         self._handlers = [(number, signal.signal(number, self._on_signal)) for number in SIGNALS]
         return self
 
@@ -60,18 +56,12 @@ class TerminalGuard:
             signal.signal(number, handler)
         self._restore(is_clean=error is None)
 
-    def note_drawn(self, *, is_drawn: bool) -> None:
-        if self._watch is not None:
-            self._watch.tell(restorer.DRAWN if is_drawn else restorer.LEFT)
-
     def _restore(self, *, is_clean: bool) -> None:
         if not is_clean:
             with suppress(OSError):
-                os.write(self._screen, restorer.RESET)
+                os.write(self._screen, RESET)
         with suppress(termios.error):
             termios.tcsetattr(self._input, termios.TCSANOW, self._modes)
-        if self._watch is not None:
-            self._watch.close()
 
     def raise_signal(self) -> None:
         if self.signal == signal.SIGINT:
@@ -116,7 +106,7 @@ class Action(NamedTuple):
 
     def words(self, options: Sequence[str]) -> tuple[list[str | bytes], bytes]:
         """Return the arguments of rwq, and its stdin: an ID that cannot be an argument."""
-        words: list[str | bytes] = [self.verb, "-q", self.queue, *options]
+        words: list[str | bytes] = [*self.verb.split(), "-q", self.queue, *options]
         if self.item_id is None:
             return words, b""
         if not can_be_argument(self.item_id):
@@ -131,7 +121,10 @@ _QUEUE_OPTIONS = {
     "bury": f"--state abandoned {_REASON}",
     "kick": "--all",
     "doctor": "",
+    "clean light": "",
 }
+# What is never for one item.
+OF_QUEUES = ("doctor", "clean light")
 
 
 def item_action(verb: str, item: Item) -> Action:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 from rich.table import Table
@@ -9,14 +10,36 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.geometry import Region
 from textual.screen import ModalScreen
+from textual.strip import Strip
+from textual.visual import VisualType
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.top.terminal import Action, Runner
 
 
-class Listing(Static, can_focus=True):
+class Line(Static):
+    """A text that is drawn again only if it has changed."""
+
+    _shown: Text | None = None
+
+    def update(self, content: VisualType = "", *, layout: bool = True) -> None:
+        if isinstance(content, Text):
+            before, self._shown = self._shown, content
+            if before is not None and not self.has_class("wrapped"):
+                if before == content and before.spans == content.spans:
+                    return
+                # A new layout draws the whole screen.
+                layout = before.plain.count("\n") != content.plain.count("\n")
+        super().update(content, layout=layout)
+
+
+class Listing(Widget, can_focus=True):
+    """Lines of which one is chosen; only those that change are drawn again."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", show=False),
         Binding("down,j", "move(1)", show=False),
@@ -30,6 +53,7 @@ class Listing(Static, can_focus=True):
         super().__init__()
         self.keys: Sequence[bytes] = ()
         self.shown: Sequence[Text] = ()
+        self._drawn: Sequence[Text] = ()
         self._moved = moved
         self._at = self._top = 0
 
@@ -44,13 +68,20 @@ class Listing(Static, can_focus=True):
         return slice(self._top, self._top + height)
 
     def show(self, lines: Sequence[Text]) -> None:
-        self.shown = lines
-        drawn = [line.copy() for line in lines]
-        if drawn:
-            cursor = drawn[self._at - self._top]
+        self.shown, before = lines, self._drawn
+        self._drawn = [line.copy() for line in lines]
+        if self._drawn:
+            cursor = self._drawn[self._at - self._top]
             cursor.pad_right(max(0, self.size.width - cursor.cell_len))
             cursor.stylize("reverse")
-        self.update(Text("\n").join(drawn))
+        for y, (old, new) in enumerate(zip_longest(before, self._drawn)):
+            if old != new or (old and new and old.spans != new.spans):
+                self.refresh(Region(0, y, self.size.width, 1))
+
+    def render_line(self, y: int) -> Strip:
+        line = self._drawn[y] if y < len(self._drawn) else Text()
+        strip = Strip(line.render(self.app.console), line.cell_len)
+        return strip.adjust_cell_length(self.size.width)
 
     @property
     def chosen(self) -> bytes | None:
@@ -105,6 +136,8 @@ _HELP = (
     ("r", "rwq release: of a queue, its abandoned items"),
     ("b", "rwq bury: of a queue, its abandoned items"),
     ("K", "rwq kick: of a queue, all buried items"),
+    ("c", "rwq clean light, of the queue"),
+    ("!", "only queues with trouble: abandoned or buried items, or nothing done for long"),
     ("e", "rwq edit, of an item"),
     ("d", "rwq doctor, of the queue"),
     ("Ctrl-Z", "suspend; fg resumes"),

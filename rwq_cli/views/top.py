@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
+from typing import Any
 
 from rwq_cli.core.inspect.activity import QueueRow
+from rwq_cli.core.inspect.rates import Rates, Sample
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
@@ -38,7 +40,9 @@ QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
     _LEFT,
     field("next_age_seconds", "next_age_s", "the age of the next item", DURATION, "NEXT AGE", 7),
     _EMPTY_IN,
-    field("history", "sample.waiting", "at the last ticks", _HISTORY, rank=1),
+    field(
+        "history", "sample.waiting", "what waited at the last minutes, and now", _HISTORY, rank=1
+    ),
 )
 # Those that rows can be sorted by: a history has no order.
 SORT_COLUMNS = QUEUE_COLUMNS[:-1]
@@ -67,6 +71,41 @@ def sort_columns(chosen: Field[QueueRow], *, reverse: bool) -> list[Field[QueueR
         column._replace(title=column.heading + mark) if column.name == chosen.name else column
         for column in QUEUE_COLUMNS
     ]
+
+
+# A queue of which the next item has waited for this long, while nothing was done.
+_STUCK_S = 600
+
+
+def has_trouble(row: QueueRow) -> bool:
+    """Whether something is abandoned or buried, or nothing moves."""
+    is_stuck = (row.next_age_s or 0) >= _STUCK_S and not row.rates.done_per_s
+    return bool(row.abandoned or row.is_least or row.sample.buried or is_stuck)
+
+
+def total_row(rows: Sequence[QueueRow]) -> QueueRow:
+    """The sums of several queues; None for what is unknown of one."""
+
+    def total(numbers: Iterable[float | None]) -> Any:
+        known = list(numbers)
+        return None if None in known else sum(number for number in known if number is not None)
+
+    samples = [row.sample for row in rows]
+    counts = (
+        sum(getattr(sample, name) for sample in samples)
+        for name in ("waiting", "processing", "delayed", "buried")
+    )
+    return QueueRow(
+        b"total",
+        Sample(0.0, *counts),
+        total(row.running for row in rows),
+        total(row.abandoned for row in rows),
+        any(row.is_least for row in rows),
+        rates=Rates(
+            total(row.rates.added_per_s for row in rows),
+            total(row.rates.done_per_s for row in rows),
+        ),
+    )
 
 
 def state_parts(counts: Counts) -> list[Piece]:

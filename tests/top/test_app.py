@@ -437,3 +437,48 @@ def test_no_queue_is_a_sentence(play: Callable[..., None], raw: redis.Redis) -> 
         assert live.ran == []
 
     play(story)
+
+
+@plays()
+async def test_a_total_and_only_those_with_trouble(live: Live) -> None:
+    await live.until_shown("total")
+    (total,) = [line.split() for line in live.lines if line.startswith("total")]
+    assert total[:6] == ["total", "6", "1", "1", "1", "3"]
+    await live.press("exclamation_mark")
+    await live.until(lambda: live.names == ["jobs"])
+    assert "only with trouble" in live.text
+    await live.press("exclamation_mark")
+    await live.until(lambda: len(live.names) == 3)
+
+
+@plays(size=(80, 24))
+async def test_every_key_is_on_the_screen(live: Live) -> None:
+    keys = "\n".join(live.lines[-3:])
+    for key in ("Enter open", "/ filter", "q leave", "c clean", "s sort", "S reverse", "! trouble"):
+        assert key in keys
+
+
+def test_a_filter_finds_what_is_not_among_the_first(
+    play: Callable[..., None], foreign: Foreign
+) -> None:
+    foreign.leased(*(b"lease-%04d" % number for number in range(300)))
+
+    async def story(live: Live) -> None:
+        await live.press("enter")
+        await live.until_shown("LEASES")
+        await live.press("slash", *"0250", "enter")
+        await live.until(lambda: live.names == ["lease-0250"])
+
+    play(story)
+
+
+def test_a_line_begins_with_what_was_written_down(
+    play: Callable[..., None], raw: redis.Redis
+) -> None:
+    for minute in range(30):
+        raw.xadd("jobs:history", {"waiting": minute % 2 * 1000}, f"{(minute + 1) * 60_000}-0")
+
+    async def story(live: Live) -> None:
+        assert "█▁█▁█▁█" in live.lines[3]
+
+    play(story, size=(200, 30))

@@ -10,6 +10,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.health import ServerStatus
 from rwq_cli.core.inspect.counting import Taken, count_taken
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
+from rwq_cli.core.inspect.history import last_waiting
 from rwq_cli.core.inspect.queues import next_ages
 from rwq_cli.core.inspect.rates import QUEUES_PER_CALL, RateMeter, Rates, Sample
 from rwq_cli.core.inspect.server_status import server_statuses, status_of_all
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # Rates are measured over at least this long, seconds: a few items a minute are no flicker.
 _RATE_SPAN_S = 10.0
+# How many minutes of a history are read, and how often.
+_WRITTEN, _WRITTEN_EVERY_S = 60, 30.0
 # A server that takes longer for one call is asked less often.
 SLOW_S = 0.1
 # After a slow call, the interval is this many times as long as the call, up to this many seconds.
@@ -72,6 +75,9 @@ class QueueWatch:
         self._clock = clock or Clock()
         self._queues: dict[bytes, Queue] = {}
         self._meter = RateMeter(_RATE_SPAN_S)
+        # What was written down of each; and from when on there may be more.
+        self._written: dict[bytes, list[int]] = {}
+        self._written_until_s = 0.0
         # The last counts, the oldest first; None for those that were refused.
         self._taken: dict[bytes, Taken | None] = {}
         self.watch(names)
@@ -101,10 +107,16 @@ class QueueWatch:
         ages = next_ages({self._queues[n]: each.next[::-1] for n, each in samples.items()})
         call_s = max(call_s, perf_counter() - started_s)
         self._count_taken(samples)
+        now_s = self._clock.monotonic()
+        if now_s >= self._written_until_s:
+            self._written_until_s = now_s + _WRITTEN_EVERY_S
+            self._written = last_waiting([self._queues[name] for name in samples], _WRITTEN)
         rows = []
         for name, sample in samples.items():
             taken, rates = self._taken.get(name), self._meter.rates(name)
             history = [each.waiting for each in self._meter.samples[name]]
+            if written := self._written.get(name):
+                history = [*written, sample.waiting]
             row = QueueRow(name, sample, next_age_s=ages.get(name), rates=rates, history=history)
             row = row._replace(**taken._asdict() if taken else {})
             if taken and not taken.is_least:
