@@ -130,7 +130,7 @@ def test_only_the_entry_point_imports_the_program() -> None:
     }
 
 
-def test_the_core_imports_the_standard_library_redis_and_itself() -> None:
+def test_the_core_imports_only_redis_and_itself() -> None:
     for module, path in modules().items():
         if room_of(module).startswith("core"):
             for name in imported_names(path):

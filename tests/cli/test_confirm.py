@@ -76,9 +76,7 @@ class TestConfirm:
         with pytest.raises(Declined):
             ask()
 
-    def test_the_question_has_the_number_the_leased_the_queue_and_the_server(
-        self, ask: Ask
-    ) -> None:
+    def test_the_question_has_numbers_queue_and_server(self, ask: Ask) -> None:
         end = "Continue? [y/N] "
         assert ask("y\n") == f"rwq will remove 1 item of jobs on {SERVER}. {end}"
         assert (
@@ -103,7 +101,7 @@ class TestConfirm:
             with pytest.raises(Declined):
                 ask(answer, items=1000)
 
-    def test_a_protected_context_is_typed_whatever_the_number(self, ask: Ask) -> None:
+    def test_a_protected_context_is_always_typed(self, ask: Ask) -> None:
         name = "Type the context's name to continue: "
         assert ask("prod\n", context=TYPE) == f"rwq will remove 1 item of jobs on prod. {name}"
         said = f"rwq will remove 1,000 items of jobs on prod. {name}"
@@ -148,7 +146,7 @@ def test_an_id_behind_the_name_is_an_id(rwq: Rwq, server: PrivateServer, foreign
     assert rwq("rm", "--yes=prod", "a").code == 0
 
 
-def test_what_was_typed_before_the_question_is_no_answer(
+def test_what_was_typed_before_is_no_answer(
     rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     foreign.waiting(b"a")
@@ -196,9 +194,7 @@ class TestOnTerminal:
         assert (code, b"3 items of jobs" in seen) == (0, True)
         assert foreign.raw.lrange("jobs:queue", 0, -1)[::-1] == [b"a", b"y", b"c"]
 
-    def test_control_characters_in_a_queue_name_are_escaped(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
+    def test_control_characters_of_a_name_are_escaped(self, rwq: Rwq, foreign: Foreign) -> None:
         name = b"\x1b[2Jjobs"
         Foreign(foreign.raw, name).leased(b"a")
         code, seen = rwq.asked(

@@ -126,9 +126,7 @@ def reading_lines() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("line", reading_lines())
-def test_all_is_read_of_a_pipe_that_pauses_and_does_not_block(
-    rwq: Rwq, foreign: Foreign, line: str
-) -> None:
+def test_all_is_read_of_a_pipe_that_pauses(rwq: Rwq, foreign: Foreign, line: str) -> None:
     """With a byte order mark before the text."""
     text = reading_lines()[line]
     begin(rwq, foreign)
@@ -167,7 +165,7 @@ def test_a_stopped_export_is_whole(rwq: Rwq, foreign: Foreign) -> None:
 
 
 @pytest.mark.ci
-def test_an_undo_file_without_room_says_what_was_removed(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_full_undo_file_says_what_was_removed(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%05d" % number for number in range(40_000)))
     # In units of 1,024 bytes: for some of the batches, and not for all.
     result = rwq.shell("ulimit -f 5000; rwq rm --all --yes")

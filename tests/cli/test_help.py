@@ -19,7 +19,7 @@ from tests.driver import Rwq, configure
 ALL = all_commands()
 
 
-def test_every_command_has_its_usage_options_examples_and_exit_codes_on_a_screen(rwq: Rwq) -> None:
+def test_the_help_of_a_command_is_whole_on_a_screen(rwq: Rwq) -> None:
     for command in ALL:
         path, manual = command.path, command.manual
         code, screen = rwq.on_screen(*path.split(), "--help", columns=80)
@@ -153,7 +153,7 @@ def test_every_example_works(
     assert (result.code, "error:" in result.notes) == (code, False), result.notes
 
 
-def test_every_command_is_listed_with_its_summary_on_40_lines(rwq: Rwq) -> None:
+def test_all_commands_are_listed_on_40_lines(rwq: Rwq) -> None:
     code, screen = rwq.on_screen("--help", columns=80)
     lines = screen.decode().splitlines()
     assert code == 0

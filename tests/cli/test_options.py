@@ -25,7 +25,7 @@ def test_options_before_and_after_the_command(rwq: Rwq, raw: redis.Redis) -> Non
 
 
 class TestPassword:
-    def test_the_first_line_of_a_file_wins_over_the_variable_and_the_url(
+    def test_a_file_wins_over_the_variable_and_the_url(
         self, bare_rwq: Rwq, guarded: PrivateServer, tmp_path: Path
     ) -> None:
         file = tmp_path / "password"
@@ -37,7 +37,7 @@ class TestPassword:
         ):
             assert bare_rwq(*words, variables=variables).code == 0
 
-    def test_a_line_end_of_the_variable_is_not_a_part_of_it(
+    def test_a_line_end_is_no_part_of_a_variable(
         self, bare_rwq: Rwq, guarded: PrivateServer
     ) -> None:
         """As of a secret that was made by `echo`."""

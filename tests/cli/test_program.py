@@ -25,7 +25,7 @@ def test_an_error_as_a_line_and_as_an_object(rwq: Rwq) -> None:
     assert rwq(*words, "-o", "json").as_tuple() == (69, "", record)
 
 
-def test_usage_errors_are_json_if_the_line_asks_for_json(rwq: Rwq) -> None:
+def test_usage_errors_are_json_where_asked_for(rwq: Rwq) -> None:
     for line in (
         *("-o json ls --what", "-ojson ls --what", "--output=jsonl ls --what"),
         *("ls --output json --what", "ls --what -o table -o json", "ls --what -vo json"),
@@ -42,7 +42,7 @@ def test_usage_errors_are_json_if_the_line_asks_for_json(rwq: Rwq) -> None:
         (OSError(errno.EMFILE, "too many"), "this machine is out of resources: [Errno 24] too"),
     ],
 )
-def test_a_fault_of_rwq_or_its_machine_is_not_taken_for_an_answer(
+def test_a_fault_is_not_taken_for_an_answer(
     rwq: Rwq, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     def fail(_server: object) -> None:
@@ -67,13 +67,13 @@ def test_control_characters_in_errors_are_escaped(rwq: Rwq) -> None:
     assert result.notes.rstrip("\n").isprintable()
 
 
-def test_debug_shows_the_traceback_and_keeps_the_exit_code(rwq: Rwq) -> None:
+def test_debug_shows_the_traceback_with_the_code(rwq: Rwq) -> None:
     for line, code in (("ls -u redis://127.0.0.1:1/0", 69), ("ls --what", 2), ("show gone", 1)):
         result = rwq(*line.split(), "--debug")
         assert (result.code, b"Traceback" in result.err) == (code, code > 1)
 
 
-def test_what_cannot_even_start_is_not_taken_for_an_answer(rwq: Rwq) -> None:
+def test_what_cannot_start_is_not_an_answer(rwq: Rwq) -> None:
     broken = "import rwq_cli.__main__ as it, rwq_cli.cli.program as program; program.main = None"
     process = rwq.start("lease", command=(sys.executable, "-c", f"{broken}; it.main()"))
     _, err = process.communicate(timeout=60)

@@ -42,7 +42,7 @@ def settings(tmp_path: Path) -> Configured:
 
 
 class TestPrecedence:
-    def test_each_source_of_the_server_wins_over_those_after_it(
+    def test_each_source_of_the_server_wins_over_later(
         self, settings: Configured, tmp_path: Path
     ) -> None:
         given: dict[str, object] = {"url": "redis://option", "context": "named"}
@@ -65,9 +65,7 @@ class TestPrecedence:
             ("redis://localhost:6379/0", "default"),
         ]
 
-    def test_the_queue_is_the_options_the_variables_or_the_contexts(
-        self, settings: Configured
-    ) -> None:
+    def test_the_sources_of_the_queue_in_their_order(self, settings: Configured) -> None:
         for given, variables, queue, origin in (
             ({"queue": ["a"], "context": "named"}, {"RWQ_QUEUE": "b"}, b"a", "-q"),
             ({"context": "named"}, {"RWQ_QUEUE": "b"}, b"b", "RWQ_QUEUE"),
@@ -77,7 +75,7 @@ class TestPrecedence:
             found = settings(given, **variables)
             assert (found.queue, found.queue_origin) == (queue, origin)
 
-    def test_a_server_named_by_its_url_has_no_contexts_queue(self, settings: Configured) -> None:
+    def test_a_url_does_not_take_the_queue_of_a_context(self, settings: Configured) -> None:
         assert settings({"url": "redis://current"}).queues == []
 
     def test_a_broken_file_is_an_error_of_whoever_needs_it(
@@ -90,7 +88,7 @@ class TestPrecedence:
                 _ = settings(given).server
 
 
-def test_a_url_is_guarded_by_the_context_of_its_address(settings: Configured) -> None:
+def test_the_context_of_its_address_guards_a_url(settings: Configured) -> None:
     for url, name in {
         "redis://named:6379/0": "named",
         "rediss://ops:pw@named": "named",
@@ -105,7 +103,7 @@ def test_a_url_is_guarded_by_the_context_of_its_address(settings: Configured) ->
             assert (None if guard is None else guard.name) == name
 
 
-def test_a_wait_promotes_nothing_in_a_read_only_context(
+def test_a_read_only_wait_promotes_nothing(
     rwq: Rwq, server: PrivateServer, foreign: Foreign
 ) -> None:
     configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nread_only = true\n')
@@ -146,9 +144,7 @@ def test_a_signal_ends_the_password_command(bare_rwq: Rwq) -> None:
     assert state_of(int(pid.read_text())) in ("", "Z")
 
 
-def test_rwq_password_is_not_sent_to_a_contexts_server_and_none_is_printed(
-    bare_rwq: Rwq, guarded: PrivateServer
-) -> None:
+def test_rwq_password_is_not_sent_to_a_context(bare_rwq: Rwq, guarded: PrivateServer) -> None:
     configure(bare_rwq.home, f'[contexts.a]\nurl = "{guarded.url}"\n')
     variables = {"RWQ_PASSWORD": "hunter2"}
     words = ("stats", "-q", "jobs")
@@ -163,9 +159,7 @@ def test_rwq_password_is_not_sent_to_a_contexts_server_and_none_is_printed(
     assert wrong.notes.endswith("; give it in RWQ_PASSWORD or with --password-file\n")
 
 
-def test_a_password_file_of_the_command_line_comes_first(
-    bare_rwq: Rwq, guarded: PrivateServer
-) -> None:
+def test_a_password_file_of_the_line_comes_first(bare_rwq: Rwq, guarded: PrivateServer) -> None:
     configure(bare_rwq.home, f'[contexts.a]\nurl = "{guarded.url}"\npassword_command = "exit 1"\n')
     (bare_rwq.home / "pw").write_text("hunter2\n")
     words = ("stats", "-q", "jobs", "-c", "a", "--password-file", str(bare_rwq.home / "pw"))
@@ -177,7 +171,7 @@ def test_a_password_file_of_the_command_line_comes_first(
     )
 
 
-def test_without_a_home_what_needs_an_undo_file_changes_nothing(
+def test_without_a_home_for_undo_nothing_changes(
     rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A user ID without an account and without HOME, as in a container."""

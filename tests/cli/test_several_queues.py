@@ -46,7 +46,7 @@ class TestWhich:
             result = rwq(*command.split(), *words.split(), "-o", "jsonl")
             assert [record["queue"] for record in result.jsonl] == names.split(), words
 
-    def test_the_variable_takes_a_pattern_and_all_queues_wins_over_it(self, rwq: Rwq) -> None:
+    def test_all_queues_wins_over_a_pattern_of_a_variable(self, rwq: Rwq) -> None:
         variables = {"RWQ_QUEUE": "mail:*"}
         assert rwq("ls", "-o", "ids", variables=variables).text.split() == ["i1", "i2", "o1"]
         every = rwq("ls", *ALL, "-o", "ids", variables=variables)
@@ -101,9 +101,7 @@ class TestCheck:
         assert "'mail:out:processing'=1;;0;0" in result.text
         assert result.text.count("|") == 1
 
-    def test_one_that_cannot_be_read_is_unknown_unless_another_is_worse(
-        self, rwq: Rwq, raw: redis.Redis
-    ) -> None:
+    def test_an_unreadable_one_is_unknown_or_worse(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set("mail:odd:processing", "text")
         raw.lpush("mail:odd:queue", "1")
         result = rwq("check", "-q", "mail:*")

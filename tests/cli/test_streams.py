@@ -14,7 +14,7 @@ from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, next_line
 
 
-def test_a_loop_of_leases_does_not_take_it_for_an_empty_queue(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_loop_of_leases_takes_it_for_no_empty_queue(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     with open("/dev/full", "wb") as full:
         process = rwq.start("lease", "-o", "data", stdout=full)
@@ -192,9 +192,7 @@ with interrupts.ending_on_terminate(within_s=3600):
         ("SIG_IGN", "SIGTERM", "True"),
     ],
 )
-def test_a_signal_in_a_callback_that_cannot_raise_is_not_lost(
-    before: str, name: str, terminated: str
-) -> None:
+def test_a_signal_in_a_callback_is_not_lost(before: str, name: str, terminated: str) -> None:
     program = _IN_A_CALLBACK.format(before=before, name=name)
     result = run((sys.executable, "-c", program), capture_output=True, text=True, timeout=TIMEOUT_S)
     assert result.stderr == ""

@@ -26,7 +26,7 @@ def unwrapped(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_every_topic_is_shown_within_80_columns_without_markup(rwq: Rwq) -> None:
+def test_every_topic_has_80_columns_and_no_markup(rwq: Rwq) -> None:
     code_lines = {f"    {line}" for recipe in RECIPES for line in recipe.commands}
     for topic in TOPICS:
         code, screen = rwq.on_screen("help", topic, columns=80)

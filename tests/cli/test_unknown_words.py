@@ -44,7 +44,7 @@ def test_a_word_of_another_program_gets_our_word(rwq: Rwq) -> None:
         assert rwq(word.upper()).notes == said.replace(f"'{word}'", f"'{word.upper()}'")
 
 
-def test_the_hints_name_commands_and_options_that_exist() -> None:
+def test_hints_name_commands_and_options_that_exist() -> None:
     for ours in SYNONYM_HINTS.values():
         named = COMMAND.findall(ours)
         assert named or ours == "rwq --version"
@@ -64,7 +64,7 @@ def slips(word: str) -> set[str]:
     return found - {word, ""} - set(COMMANDS) - set(SYNONYM_HINTS)
 
 
-def test_a_destructive_command_is_never_suggested_by_likeness() -> None:
+def test_a_destructive_command_is_never_suggested() -> None:
     for name in DESTRUCTIVE:
         for slip in slips(name):
             meant = {path for path, _ in COMMAND.findall(hint(slip).removeprefix("see rwq --help"))}

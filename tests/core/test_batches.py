@@ -25,9 +25,7 @@ class Sized(bytes):
 
 
 @given(st.lists(st.integers()), st.integers(1, 7))
-def test_batches_keep_all_entries_and_are_full_but_for_the_last(
-    entries: list[int], items_max: int
-) -> None:
+def test_batches_keep_all_entries_and_are_full(entries: list[int], items_max: int) -> None:
     for source in (entries, iter(entries)):
         batches = list(in_batches(source, items_max=items_max))
         assert [entry for batch in batches for entry in batch] == entries
@@ -39,9 +37,7 @@ def test_batches_keep_all_entries_and_are_full_but_for_the_last(
     st.lists(st.sampled_from((0, 1, BUDGET.bytes // 3, BUDGET.bytes)), max_size=12),
     st.lists(st.integers(0, 30), max_size=3),
 )
-def test_batches_of_items_have_at_most_a_mib_before_their_last_item(
-    sizes: list[int], flushes: list[int]
-) -> None:
+def test_batches_have_a_mib_before_their_last_item(sizes: list[int], flushes: list[int]) -> None:
     items: list[NewItem | Flush] = [
         NewItem(b"%d" % number, Sized(size)) for number, size in enumerate(sizes)
     ]
@@ -55,7 +51,7 @@ def test_batches_of_items_have_at_most_a_mib_before_their_last_item(
 
 
 @given(st.lists(st.sampled_from((0, 1, BUDGET.bytes // 3, 5 * BUDGET.bytes)), max_size=12))
-def test_calls_hash_at_most_a_mib_before_their_last_item(sizes: list[int]) -> None:
+def test_calls_hash_a_mib_before_their_last_item(sizes: list[int]) -> None:
     tokens = {b"%d" % number: b"%d:hash;r1" % size for number, size in enumerate(sizes)}
     calls = list(Located(list(tokens)).within(BUDGET._replace(items=5), tokens))
     assert [item_id for call in calls for item_id in call.ids] == list(tokens)
@@ -100,7 +96,7 @@ def test_outcomes_are_read_one_by_one_or_in_batches() -> None:
     assert [outcome.item_id for outcome in outcomes] == [b"2", b"3"]
 
 
-def test_a_broken_state_is_a_finding_that_is_more_than_a_note() -> None:
+def test_a_broken_state_is_more_than_a_note() -> None:
     # An item that is due is a finding only if it is late.
     findings = {code.value for code in Code if code.severity is not Severity.NOTE} - {"due"}
     assert {state for state in State if state.is_broken} == findings & set(State)

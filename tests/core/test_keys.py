@@ -82,7 +82,7 @@ def test_the_hash_tag_of_a_name() -> None:
         assert hash_tag(name) is None
 
 
-def test_a_name_among_the_keys_of_another_queue_is_refused() -> None:
+def test_a_name_among_anothers_keys_is_refused() -> None:
     for name, outer in {
         b"jobs:item": [b"jobs"],
         b"jobs:lease:x": [b"jobs"],

@@ -50,9 +50,7 @@ def test_each_session_has_a_holder_of_its_own(backend: Backend) -> None:
     assert {len(holder.removeprefix(b"rwq:")) for holder in holders} == {32}
 
 
-def test_an_item_is_added_leased_and_completed_under_any_name(
-    backend: Backend, raw: Redis, clock: FakeClock
-) -> None:
+def test_an_item_lives_under_any_name(backend: Backend, raw: Redis, clock: FakeClock) -> None:
     """Beside queues of all the other names, which must stay as they are."""
     ids = STRANGE
     for name in STRANGE:
@@ -159,7 +157,7 @@ def test_a_block_whose_lease_was_lost_says_so(queue: WorkQueue, foreign: Foreign
     assert queue.state("1") is State.LEASED
 
 
-def test_what_changes_something_does_it_when_it_is_called(queue: WorkQueue, raw: Redis) -> None:
+def test_what_changes_something_does_it_when_called(queue: WorkQueue, raw: Redis) -> None:
     list(queue.add_many(NewItem(b"%d" % number, b"data") for number in range(8)))
     assert queue.remove("0", b"nothing") == [
         Outcome(b"0", Status.REMOVED),
@@ -298,7 +296,7 @@ def test_a_flush_has_what_was_read_done_at_once(queue: WorkQueue) -> None:
     assert queue.state("1") is State.GONE
 
 
-def test_a_transaction_leaves_nothing_where_the_list_is_none(queue: WorkQueue, raw: Redis) -> None:
+def test_a_transaction_leaves_nothing_without_a_list(queue: WorkQueue, raw: Redis) -> None:
     queue.add(b"data", "1")
     raw.delete(queue.keys.main, queue.keys.item(b"1"))
     raw.set(queue.keys.main, "text")

@@ -170,7 +170,7 @@ def restore(raw: redis.Redis, dumped: list[tuple[bytes, int, bytes]], home: Path
 
 
 @pytest.mark.usefixtures("slept_s")
-def test_every_line_ends_with_an_exit_code_of_the_contract(
+def test_every_line_ends_with_a_code_of_the_contract(
     rwq: Rwq,
     raw: redis.Redis,
     dumped: list[tuple[bytes, int, bytes]],

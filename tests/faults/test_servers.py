@@ -76,7 +76,7 @@ def sleepy(
 
 
 @some_trials
-def test_a_server_that_sleeps_is_given_up_or_waited_for(
+def test_a_sleeping_server_is_given_up_or_awaited(
     sleepy: tuple[Stage, PrivateServer], trial: Trial
 ) -> None:
     stage, server = sleepy
@@ -122,7 +122,7 @@ _BATCHES = (
 
 
 @pytest.mark.parametrize(("words", "before", "done"), _BATCHES, ids=[b[0] for b in _BATCHES])
-def test_a_server_that_fills_up_has_done_what_was_printed(
+def test_a_server_that_fills_up_did_what_was_printed(
     start_server: StartServer,
     stage_at: Callable[[PrivateServer], Stage],
     words: str,

@@ -28,9 +28,7 @@ def silent() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("url", ["redis+sentinel://{}/name", "redis+cluster://{}"])
-def test_many_silent_addresses_take_little_longer_than_one(
-    rwq: Rwq, silent: list[str], url: str
-) -> None:
+def test_many_silent_addresses_take_little_longer(rwq: Rwq, silent: list[str], url: str) -> None:
     def seconds(count: int) -> float:
         began_s = time.monotonic()
         words = ("--connect-timeout", f"{LIMIT_S}s", "--reply-timeout", f"{LIMIT_S}s")

@@ -10,11 +10,17 @@ from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, next_line, state_of, until
 
 # It writes as long as it runs, and starts no process.
-WRITING = "import time, os; print(os.getpid(), flush=True)\nwhile True: open('ran', 'a').write('x'); time.sleep(.01)"
+WRITING = """
+import os, time
+print(os.getpid(), flush=True)
+while True:
+    open("ran", "a").write("x")
+    time.sleep(0.01)
+"""
 PAUSE_MS = 1500
 
 
-def test_after_fg_nothing_runs_until_its_lease_is_known(
+def test_after_fg_it_is_known_first_whose_items_run(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
     """It was stopped for so long that another worker has its item by now."""

@@ -64,9 +64,7 @@ def test_no_interleaving_breaks_a_guarantee(checker: Checker) -> None:
 
 
 @pytest.mark.needs("acl-check")
-def test_our_scripts_do_in_every_state_what_the_model_says(
-    checker: Checker, raw: redis.Redis
-) -> None:
+def test_our_scripts_do_what_the_model_says(checker: Checker, raw: redis.Redis) -> None:
     """Every state in which the model runs one of them is put on a real server."""
     known: set[tuple[Frozen, Cast]] = set()
     effects = []

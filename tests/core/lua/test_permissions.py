@@ -85,7 +85,7 @@ def queue_of(connection: Connection) -> WorkQueue:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("few", [True, False])
-def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
+def test_a_user_who_lacks_a_command_halves_no_step(
     connection: Connection, raw: redis.Redis, as_user: AsUser, few: bool
 ) -> None:
     """Few are looked for by name; of many the places are told."""
@@ -139,7 +139,7 @@ def refused(raw: redis.Redis, why: str | None = None) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("command", ["rpop", "lpush", "set"])
-def test_a_lease_that_promotes_nothing_needs_all_that_it_does(
+def test_a_lease_without_promotion_needs_all_it_does(
     raw: redis.Redis, foreign: Foreign, as_user: AsUser, command: str
 ) -> None:
     foreign.waiting(b"a", b"b")
@@ -147,7 +147,7 @@ def test_a_lease_that_promotes_nothing_needs_all_that_it_does(
         list(queue_of(as_user("+@all", f"-{command}")).lease_many(2))
 
 
-def test_the_keys_that_a_user_may_use_are_asked_for_too(raw: redis.Redis, as_user: AsUser) -> None:
+def test_the_keys_of_a_user_are_asked_for_too(raw: redis.Redis, as_user: AsUser) -> None:
     ids = make_queue(raw, 3)
     # Without the lease keys of 0.1.
     limited = as_user("+@all", keys=["jobs:[qpidbrc]*", "jobs:lease:*"])

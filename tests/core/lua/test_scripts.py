@@ -76,7 +76,7 @@ def test_no_script_searches_all_keys() -> None:
         assert called & {"KEYS", "SCAN", "FLUSHDB", "FLUSHALL"} == set(), name
 
 
-def test_a_request_with_more_words_than_lua_unpacks_is_refused(queue: WorkQueue) -> None:
+def test_more_words_than_lua_unpacks_are_refused(queue: WorkQueue) -> None:
     words = [b"x"] * WORDS_MAX
     with pytest.raises(ValueError, match="7001 words"):
         queue.run("states", *words[2:], in_main=1, in_processing=0, digests_too=False)

@@ -134,7 +134,7 @@ def library_text(name: str) -> str:
     return "".join((*constants, *(SCRIPTS[file] for file in files)))
 
 
-def test_lua_and_python_agree_on_every_combination_of_facts(raw: Redis) -> None:
+def test_lua_and_python_agree_on_all_facts(raw: Redis) -> None:
     script = library_text("schedule") + HARNESS
     for name, values in (("ENTRIES", ENTRIES), ("DUE", DUE_MS), ("BURIED", BURIED_MS)):
         script = script.replace(f"{{ {name} }}", f"{{ {lua_values(values)} }}")
@@ -152,7 +152,7 @@ def test_lua_and_python_agree_on_every_combination_of_facts(raw: Redis) -> None:
     assert combinations > 200_000
 
 
-def test_lua_and_python_agree_on_when_an_item_was_pushed(raw: Redis) -> None:
+def test_lua_and_python_agree_on_times_of_pushes(raw: Redis) -> None:
     script = library_text("facts") + "return pushed_ms({ new = ARGV[1], old = ARGV[2] })"
     times = {
         b"rwq-settling:returned 1700000000000": 1_700_000_000_000,
@@ -181,7 +181,7 @@ RETURNS = {
 }
 
 
-def test_lua_and_python_agree_on_what_is_a_count_of_returns(raw: Redis) -> None:
+def test_lua_and_python_agree_on_counts_of_returns(raw: Redis) -> None:
     prelude = """
     local returns = KEYS[1]
     local present = { [returns] = true }

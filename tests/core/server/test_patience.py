@@ -68,7 +68,7 @@ ACTS: dict[str, Callable[[Connection], object]] = {
 }
 
 
-def test_a_refusal_that_passes_is_waited_for_on_a_new_connection() -> None:
+def test_a_passing_refusal_is_awaited_on_a_new_link() -> None:
     codes = ["BUSY", "LOADING", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN"]
     for code, act in zip(codes, cycle(ACTS.values()), strict=False):
         refusal = f"-{code} not now\r\n".encode()
@@ -77,7 +77,7 @@ def test_a_refusal_that_passes_is_waited_for_on_a_new_connection() -> None:
         assert [number for number, _ in server.received] == [1, 2, 3], code
 
 
-def test_a_write_whose_reply_is_lost_is_never_sent_again() -> None:
+def test_a_write_without_a_reply_is_not_sent_again() -> None:
     for name, act in ACTS.items():
         for before in ([], [BUSY]):
             with scripted(PONG, *before, HANG_UP, b":7\r\n") as server:
