@@ -46,17 +46,17 @@ class Export:
             for page in ScheduledCursor(queue, name):
                 yield from self._snapshots(unlisted(self._fresh(page, takes=True)))
         queue.progress.begin("looking for items in no list")
-        left: set[bytes] = set()
+        unread: set[bytes] = set()
         leased: dict[bytes, None] = {}
         for page in queue.connection.scan_keys(keys.pattern):
-            left.update(self._fresh(ids_of(page, keys.item_prefix)))
+            unread.update(self._fresh(ids_of(page, keys.item_prefix)))
             if self._chosen is None:
-                found = self._fresh(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
-                leased.update((i, None) for i in found if not may_be_in_nested_queue(i))
-        nested = nested_names(queue, map(keys.item, left))
-        own = (i for i in left if not (nested and is_key_of(keys.item(i), nested)))
+                ids = self._fresh(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
+                leased.update((i, None) for i in ids if not may_be_in_nested_queue(i))
+        nested = nested_names(queue, map(keys.item, unread))
+        unlisted_ids = (i for i in unread if not (nested and is_key_of(keys.item(i), nested)))
         # Few, unless the queue is broken.
-        yield from read_items(queue, self._fresh(own, takes=True), self.skipped)
+        yield from read_items(queue, self._fresh(unlisted_ids, takes=True), self.skipped)
         if self._chosen is None:
             for facts in read_facts(queue, self._fresh(leased)):
                 self.skipped.stray_leases += facts.state is State.STRAY_LEASE
@@ -71,11 +71,11 @@ class Export:
 
     def _fresh(self, ids: Iterable[bytes], *, takes: bool = False) -> list[bytes]:
         """Those of the IDs that are wanted and were not taken yet."""
-        chosen, done = self._chosen, self._done
+        wanted, done = self._chosen, self._done
         fresh = [
             item_id
             for item_id in dict.fromkeys(ids)
-            if item_id not in done and (chosen is None or item_id in chosen)
+            if item_id not in done and (wanted is None or item_id in wanted)
         ]
         if takes:
             done.update(fresh)

@@ -64,20 +64,24 @@ def _own_ids(queue: Queue) -> tuple[_Ids, _Ids, _Ids, _Ids]:
     of another queue are among them."""
     keys, items, leases, results, marks = queue.keys, _Ids(), _Ids(), _Ids(), _Ids()
     both = dict.fromkeys(keys.id_prefixes, leases)
-    found = both | {keys.item_prefix: items, keys.result_prefix: results, keys.undo_prefix: marks}
+    ids_by_prefix = both | {
+        keys.item_prefix: items,
+        keys.result_prefix: results,
+        keys.undo_prefix: marks,
+    }
     suspects: list[bytes] = []
     for page in queue.connection.scan_keys(keys.pattern):
         before = len(items)
-        for prefix, ids in found.items():
+        for prefix, ids in ids_by_prefix.items():
             ids.update(dict.fromkeys(ids_of(page, prefix)))
         queue.progress.advance(len(items) - before)
         members = (key for key in page if key.endswith(PER_QUEUE_SUFFIXES))
-        suspects += (key for key in members if key.startswith(tuple(found)))
+        suspects += (key for key in members if key.startswith(tuple(ids_by_prefix)))
     if nested := nested_names(queue, suspects) or unlisted_owners(queue, items):
-        own, other = text_of(queue.name), text_of(nested[0])
+        name, other = text_of(queue.name), text_of(nested[0])
         raise InvalidArgument(
-            f"keys of the queue {other} look like items of {own}",
-            f"purge {other} first; or if they are items of {own} in no list, clean it first",
+            f"keys of the queue {other} look like items of {name}",
+            f"purge {other} first; or if they are items of {name} in no list, clean it first",
         )
     return items, leases, results, marks
 
@@ -104,17 +108,17 @@ def _purged(
         for ids, seen in _walk(queue):
             yield from in_rounds(queue, act, ids, "removing", seen=seen)
         queue.progress.begin("looking for items in no list")
-        if left := in_no_list(items):
+        if orphans := in_no_list(items):
             queue.clock.sleep(grace_s)
-            yield from act(unlisted(in_no_list(left)), False)
+            yield from act(unlisted(in_no_list(orphans)), False)
 
     lengths = lengths_of(queue, queue.keys.main, queue.keys.processing)
     queue.progress.begin("reading the lists", lengths)
     with Acknowledged() as acknowledged:
         for batch in acted_on():
             # A ghost is not an item; and one may be in several blocks.
-            shown = batch.ids_with(Status.REMOVED, Status.CHANGED, Status.WRONG_TYPE)
-            batch = batch.only(set(shown) - wrong - gone)
+            reported = batch.ids_with(Status.REMOVED, Status.CHANGED, Status.WRONG_TYPE)
+            batch = batch.only(set(reported) - wrong - gone)
             removed = batch.ids_with(Status.REMOVED)
             wrong.update(batch.ids_with(Status.WRONG_TYPE))
             gone.update(removed if dry_run else ())
@@ -129,18 +133,18 @@ def _purged(
             queue.progress.begin("removing results")
             for keys in read_result_keys(queue, results, data=True):
                 # Keys that are not results stay.
-                purged.others += sum(not each.result and each.kind != KIND_NONE for each in keys)
-                of_gone = (each for each in keys if not each.has_item or each.item_id in gone)
-                found = [each.result for each in of_gone if each.result]
-                if kept is not None and found:
-                    kept.write(found)
+                purged.others += sum(not key.result and key.kind != KIND_NONE for key in keys)
+                orphans = (key for key in keys if not key.has_item or key.item_id in gone)
+                results_to_remove = [key.result for key in orphans if key.result]
+                if kept is not None and results_to_remove:
+                    kept.write(results_to_remove)
                 size = queue.budget("delete_results").items
-                for part in () if dry_run else in_batches(found, items_max=size):
+                for part in () if dry_run else in_batches(results_to_remove, items_max=size):
                     # Unless another item of that ID was completed or added since.
-                    words = (word for each in part for word in (each.item_id, each.completed_ms))
+                    words = (word for r in part for word in (r.item_id, r.completed_ms))
                     queue.run("delete_results", *words)
-                purged.results += len(found)
-                queue.progress.advance(len(found))
+                purged.results += len(results_to_remove)
+                queue.progress.advance(len(results_to_remove))
         except PermissionDenied:
             purged.is_denied = True
         if not dry_run:
