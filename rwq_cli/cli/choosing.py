@@ -23,7 +23,7 @@ from rwq_cli.core.batches import Flush, ProgressListener
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import Selection, comparison
 from rwq_cli.core.model import Outcomes, State
-from rwq_cli.input.streams import read_ids
+from rwq_cli.input.streams import paced, read_ids
 from rwq_cli.input.values import parse_duration, parse_regex
 from rwq_cli.output.escape import escaped
 
@@ -182,6 +182,7 @@ class Choice(NamedTuple):
         takes_all: bool = False,
         reasons: "Mapping[Status, str] | None" = None,
         undo: Callable[..., Any] | None = None,
+        rate: float | None = None,
         **options: Any,
     ) -> "ExitStatus":
         """Apply a verb of the core, with its options, to these items, and show the outcomes."""
@@ -203,6 +204,8 @@ class Choice(NamedTuple):
         with shows(kind, dry_run=self.dry_run, reasons=reasons) as out:
             counted = None if takes_all else act
             chosen = self.choose(queue, question, only_many=only_many, act=counted)
+            if rate is not None and not self.dry_run:
+                chosen = chosen._replace(ids=paced(chosen.ids, rate))
             out.all(act(chosen, dry_run=self.dry_run))
         facts = {"undo_file": file and file.name} if "journal" in options else {}
         status: ExitStatus = out.finish(**facts)

@@ -19,7 +19,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode
 from rwq_cli.exit_codes import UsageError
-from rwq_cli.input.values import parse_duration
+from rwq_cli.input.values import parse_duration, parse_rate
 from rwq_cli.output import human
 from rwq_cli.output.options import OutputFormat
 
@@ -183,6 +183,9 @@ interval = positive("the interval")
 LeaseForOption = Annotated[
     Duration,
     option("--for DUR", "How long the lease lasts from now.", checked_duration(lease_time_ms)),
+]
+RateOption = Annotated[
+    float | None, option("--rate N/s", "Not more than N items a second (/m, /h).", parse_rate)
 ]
 result_duration = checked_duration(result_time_ms)
 

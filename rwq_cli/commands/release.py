@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.options import ForceOption
+from rwq_cli.cli.options import ForceOption, RateOption
 from rwq_cli.cli.outcomes import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.inspect.selection import ITEMS
@@ -19,7 +19,7 @@ _DELAYED = kind_of(Status.DELAYED, _FAILURES)
 @command(
     record=OUTCOME_FIELDS,
     no="none was released: gone, or leased by another session",
-    excludes=["--mine --force", "--front --delay"],
+    excludes=["--mine --force", "--front --delay", "--front --rate"],
 )
 @selects(_IN_PROCESSING, offered=ITEMS, mine=True)
 def release(
@@ -28,6 +28,7 @@ def release(
     front: Annotated[bool, option("--front", "Return them to the front, in this order.")] = False,
     delay_s: Annotated[Duration | None, option("--delay DUR", "Return them later; 0: now.")] = None,
     force: ForceOption = False,
+    rate: RateOption = None,
 ) -> ExitStatus:
     """Release items: end their leases and return them to the queue, now or after a delay. Without
     --state, options choose items in processing.
@@ -46,6 +47,7 @@ def release(
         "release {} and end the leases of other sessions" if force else "release {}",
         only_many=not force,
         reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
+        rate=rate,
         force=force,
         own_only=choice.mine,
         front=front,

@@ -13,6 +13,7 @@ from rwq_cli.cli.options import (
     LeaseForOption,
     ListenOption,
     NotifyOption,
+    RateOption,
     option,
     result_duration,
 )
@@ -22,7 +23,6 @@ from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.work.control import RECONNECT_S
 from rwq_cli.core.work.job import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.values import parse_rate
 from rwq_cli.views.working import EVENT_FIELDS, PLAN_FIELDS
 from rwq_cli.work.invocations import Input
 from rwq_cli.work.plan import Options, make_plan
@@ -104,9 +104,7 @@ def work(
     reconnect_s: Annotated[
         Duration, option("--reconnect DUR", "Keep trying to reconnect for this long.")
     ] = RECONNECT,
-    rate: Annotated[
-        float | None, option("--rate N/s", "Take at most N items a second (/m, /h).", parse_rate)
-    ] = None,
+    rate: RateOption = None,
     clean_s: Annotated[
         Duration | None, option("--clean DUR", "Do a light clean this often.")
     ] = None,

@@ -6,7 +6,8 @@ server at once and not only when a batch is full.
 
 import os
 import select
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from io import UnsupportedOperation
 from itertools import chain
@@ -179,3 +180,20 @@ def read_ids(
         groups = split(environment, stdin, b"\0" if null_separated else b"\n")
     flushes = ((each,) if isinstance(each, Flush) else filter(None, each) for each in groups)
     return chain.from_iterable(flushes)
+
+
+def paced(
+    ids: Iterable[bytes | Flush],
+    rate: float,
+    clock_s: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Iterator[bytes | Flush]:
+    """Yield IDs, so many a second; those before a pause are acted on before it."""
+    began_s, count = clock_s(), 0
+    for item_id in ids:
+        pause_s = began_s + count / rate - clock_s()
+        if pause_s > 0:
+            yield FLUSH
+            sleep(pause_s)
+        count += not isinstance(item_id, Flush)
+        yield item_id

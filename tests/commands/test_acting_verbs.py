@@ -3,6 +3,7 @@
 import json
 import re
 import stat
+import time
 
 import pytest
 
@@ -294,3 +295,14 @@ class TestResult:
         assert kept == [{b"status": b"rejected"}, {b"status": b"completed"}]
         assert lasts(foreign.raw, 3600, "jobs:result:a")
         assert lasts(foreign.raw, 90, "jobs:result:b")
+
+
+@pytest.mark.parametrize("words", [("kick", "--all"), ("release", "--mine")])
+def test_a_rate_spreads_what_is_done(rwq: Rwq, words: tuple[str, ...]) -> None:
+    for number in range(6):
+        rwq("add", "x", "--id", str(number))
+    rwq("bury", "--all") if words[0] == "kick" else rwq("lease", "-n", "6")
+    began_s = time.monotonic()
+    result = rwq(*words, "--rate", "10/s", "--yes")
+    assert (result.code, time.monotonic() - began_s > 0.5) == (0, True)
+    assert rwq("stats", "--fields", "waiting", "-o", "plain").text == "6\n"
