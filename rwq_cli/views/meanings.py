@@ -285,6 +285,12 @@ REMEDIES = {
         "redis-cli TYPE KEY",
         "something else may use it",
     ),
+    Code.STALLED: Remedy(
+        "It has been next for ten minutes or longer, and nothing was done, as the history says.",
+        "See whether workers run, and whether this item stops them.",
+        "rwq show ID",
+        "workers take it, or do not",
+    ),
     Code.NO_PERSISTENCE: Remedy(
         "The server writes nothing to disk: when it stops, the queue is lost.",
         "Enable its append-only file.",

@@ -112,7 +112,11 @@ def _in_words(check: Check, evaluation: Evaluation) -> str:
     measure, value, limits, level = evaluation
     show = human.duration if measure.is_time else human.count
     shown = "unknown" if value is None else show(value)
-    names = {Measure.AGE: f"oldest {shown}", Measure.LEASE: f"longest lease {shown}"}
+    names = {
+        Measure.AGE: f"oldest {shown}",
+        Measure.LEASE: f"longest lease {shown}",
+        Measure.STALLED: f"the same item next, and nothing done, for {shown}",
+    }
     text = names.get(measure, f"{shown} {measure}")
     if measure is Measure.AGE and check.server_up_s is not None:
         text = f"age>={value}s, server up {check.server_up_s}s"
@@ -127,7 +131,8 @@ def _in_words(check: Check, evaluation: Evaluation) -> str:
 
 
 def _measure(measure: Measure) -> Field[Check]:
-    known = ", if there is a limit for it" if measure is Measure.ORPHANED else ""
+    limited = (Measure.ORPHANED, Measure.STALLED)
+    known = ", if there is a limit for it" if measure in limited else ""
     name = "oldest_waiting_seconds" if measure is Measure.AGE else measure.value
     return field(name, lambda check: check.by_measure[measure].value, f"as in the counts{known}")
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import inf
 from typing import NamedTuple
 
@@ -113,8 +113,8 @@ def last_waiting(queues: Iterable[Queue], count: int) -> dict[bytes, list[int]]:
 
 
 def stalled_s(queue: Queue) -> int | None:
-    """For how long the next item has been the same while nothing was done, seconds; 0 if it is not,
-    None without a history."""
+    """For how long the next item had been the same, and nothing was done, at the last entry of the
+    last hour, seconds; None if there is none."""
     (seconds, _), next_id, page = queue.call_all(
         [
             ("TIME",),
@@ -122,18 +122,19 @@ def stalled_s(queue: Queue) -> int | None:
             ("XREVRANGE", queue.keys.history, "+", "-", "COUNT", MINUTES_MAX),
         ]
     )
-    if not page:
+    entries = [_entry(queue.name, *pair) for pair in page]
+    if not entries or int(seconds) * 1000 - entries[0].at_ms > HOUR_MS:
+        # Nobody writes it any more.
         return None
-    since_ms = None
-    for pair in page:
-        entry = _entry(queue.name, *pair)
-        if entry.next_id is None or entry.next_id != next_id:
+    since_ms = entries[0].at_ms
+    for entry, before in pairwise([*entries, None]):
+        if entry is None or entry.next_id is None or entry.next_id != next_id:
             break
         since_ms = entry.at_ms
-        if entry.done_per_minute != 0:
-            # Since the entry before.
+        if entry.done_per_minute != 0 or before is None:
+            # Something was done since the entry before.
             break
-    return 0 if since_ms is None else max(0, int(seconds) - since_ms // 1000)
+    return (entries[0].at_ms - since_ms) // 1000
 
 
 class HistoryWriter:

@@ -9,6 +9,7 @@ from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.health import Refusal
 from rwq_cli.core.inspect.counting import counts as count_queue
+from rwq_cli.core.inspect.history import stalled_s
 from rwq_cli.core.inspect.listing import choose
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.model import Counts, State
@@ -45,10 +46,11 @@ class Measure(StrEnum):
     LEASE = "lease"
     RETURNED = "returned"
     ORPHANED = "orphaned"
+    STALLED = "stalled"
 
     @property
     def is_time(self) -> bool:
-        return self in (Measure.AGE, Measure.LEASE)
+        return self in (Measure.AGE, Measure.LEASE, Measure.STALLED)
 
 
 class Range(NamedTuple):
@@ -114,20 +116,24 @@ def check(
     """Count a queue and compare the numbers with limits; `deep` counts orphans, too. If abandoned
     or orphaned items would raise an alarm, only those count that two looks see: see `choose`."""
     counts = count_queue(queue, deep=deep)
+    has_limit = limits.get(Measure.STALLED, Limits()) != Limits()
+    stalled = stalled_s(queue) if has_limit else None
     for state in (State.ABANDONED, State.ORPHANED):
         level = evaluate(counts, limits).by_measure[Measure(state.value)].level
         if level in (Level.WARNING, Level.CRITICAL):
             confirmed = choose(queue, Selection(frozenset({state})), grace_s=grace_s)
             number: Any = {state.value: sum(1 for _ in confirmed.ids)}
             counts = counts._replace(**number)
-    return evaluate(counts, limits)
+    return evaluate(counts, limits, stalled)
 
 
-def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
-    """Compare a queue's numbers, as `WorkQueue.counts` gives them, with the limits."""
+def evaluate(counts: Counts, limits: Mapping[Measure, Limits], stalled: int | None = None) -> Check:
+    """Compare a queue's numbers, as `WorkQueue.counts` gives them, with the limits; `stalled` is
+    for how long nothing has moved, seconds, as its history says."""
     evaluations = {}
     for measure in Measure:
-        value, bounds = _value(counts, measure), limits.get(measure, Limits())
+        value = stalled if measure is Measure.STALLED else _value(counts, measure)
+        bounds = limits.get(measure, Limits())
         # There may be more than were counted.
         is_exact = value is not None and not (measure is Measure.ABANDONED and counts.is_least)
         level = Level.OK if is_exact or bounds == Limits() else Level.UNKNOWN

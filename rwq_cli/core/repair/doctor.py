@@ -5,12 +5,15 @@ server, the name and the keys of others need one. The fixes are those of the cle
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.clock import GRACE_S
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.health import ServerStatus
+from rwq_cli.core.inspect.history import stalled_s
 from rwq_cli.core.inspect.keyspace import EXAMPLES, Survey, shadowed_by_name, unlisted_owners
 from rwq_cli.core.inspect.lookup import facts_of, wrong_structures
 from rwq_cli.core.inspect.server_status import server_statuses
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 _OF_LEASES = frozenset({Code.TWO_HOLDERS, Code.STRAY_LEASE, Code.ENDLESS_LEASE})
 # What a fix needs no decision for, in this order.
 FIXED = (*CLEANED, Code.DUE, Code.ENDLESS_LEASE)
+# For how long nothing must have moved.
+_STALLED_S = 600
 # How often the doctor tries again to fix what changed under it.
 _ROUNDS = 3
 # Findings that the fixes of others resolve: they remove the entry or the count in question.
@@ -110,6 +115,7 @@ def diagnose(
         _about_keys(Code.WRONG_TYPE, survey.own(survey.wrong)),
         _about_keys(Code.SHADOWED_NAME, list(dict.fromkeys(others))),
         _about_keys(Code.FOREIGN_KEY, survey.examples, survey.unowned),
+        *_stalled(queue),
     ]
     # Keys of the wrong type have a finding of their own.
     look.suspects = _only(look.suspects, lambda _, code: code in wanted - {Code.WRONG_TYPE})
@@ -173,6 +179,14 @@ def diagnose_server(connection: "Connection", codes: Iterable[Code]) -> Diagnosi
     """Find what is wrong with a server, or with the nodes of a cluster."""
     findings = server_findings(server_statuses(connection))
     return Diagnosis(None, _in_order(findings, frozenset(codes)), None, dry_run=False)
+
+
+def _stalled(queue: Queue) -> Iterator[Finding]:
+    # A user who may not read the history learns nothing of it.
+    with suppress(PermissionDenied):
+        if (stalled_s(queue) or 0) >= _STALLED_S:
+            next_ids = queue.call("LRANGE", queue.keys.main, -1, -1)
+            yield Finding(Code.STALLED, 1, tuple(next_ids), False, 0, 1)
 
 
 def _in_order(findings: Iterable[Finding], wanted: frozenset[Code]) -> tuple[Finding, ...]:

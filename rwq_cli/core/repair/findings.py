@@ -51,6 +51,7 @@ class Code(StrEnum):
     DUE = "due"
     MOVING = "moving"
     UNGUARDED = "unguarded"
+    STALLED = "stalled"
     GHOST = "ghost"
     INVALID_SCORE = "invalid-score"
     ENDLESS_LEASE = "endless-lease"
