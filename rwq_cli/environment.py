@@ -123,9 +123,9 @@ class Environment:
 
 def user_directory(variables: Mapping[str, str], name: str, default: str) -> Path:
     # `name` is the variable that names it, and `default` the fallback in the home directory.
-    chosen = variables.get(name, "")
-    if os.path.isabs(chosen):
-        return Path(chosen)
+    folder = variables.get(name, "")
+    if os.path.isabs(folder):
+        return Path(folder)
     home = variables.get("HOME") or os.path.expanduser("~")
     if home == "~":
         # The user ID has no account, as in some containers. Debian uses this home for accounts
@@ -206,8 +206,8 @@ def raising_on_terminate(*, replaces: bool = False) -> AbstractContextManager[No
     """
     numbers = (signal.SIGTERM, signal.SIGHUP) if current_thread() is main_thread() else ()
     before = {number: signal.getsignal(number) for number in numbers}
-    handled = [each for each, now in before.items() if replaces or now is signal.SIG_DFL]
-    handled = [each for each in handled if before[each] is not signal.SIG_IGN]
+    handled = [number for number, now in before.items() if replaces or now is signal.SIG_DFL]
+    handled = [number for number in handled if before[number] is not signal.SIG_IGN]
 
     def end(*_: object) -> NoReturn:
         for number in handled:

@@ -10,7 +10,7 @@ def processes_of(root: int, mark: bytes | None = None) -> set[int]:
     # They are its descendants, and whatever has the mark in its environment: a process whose parent
     # has ended gets another parent. Without `/proc`, they are not found.
     parents: dict[int, int] = {}
-    found = {root}
+    descendants = {root}
     for pid in os.listdir("/proc") if os.path.isdir("/proc") else ():
         # Other names are not numbers.
         with suppress(OSError, ValueError, IndexError):
@@ -23,10 +23,10 @@ def processes_of(root: int, mark: bytes | None = None) -> set[int]:
             if mark is not None:
                 with open(f"/proc/{pid}/environ", "rb") as file:
                     if mark in file.read().split(b"\0"):
-                        found.add(int(pid))
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found & parents.keys()
+                        descendants.add(int(pid))
+    while more := {pid for pid, parent in parents.items() if parent in descendants} - descendants:
+        descendants |= more
+    return descendants & parents.keys()
 
 
 def is_alive(pid: int) -> bool:

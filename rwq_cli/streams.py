@@ -45,15 +45,15 @@ class Writer(io.BufferedWriter):
         self._turn = RLock()
 
     def write(self, data: Any, /) -> int:
-        left = memoryview(data)
-        size = left.nbytes
+        rest = memoryview(data)
+        size = rest.nbytes
         with self._turn:
             while True:
                 try:
-                    super().write(left)
+                    super().write(rest)
                     return size
                 except BlockingIOError as full:
-                    left = left[full.characters_written :]
+                    rest = rest[full.characters_written :]
                     wait_for(self.fileno(), select.POLLOUT)
 
     def flush(self) -> None:
@@ -67,14 +67,14 @@ class Writer(io.BufferedWriter):
 
 def write_all(descriptor: int, data: bytes) -> None:
     """Write all of it without a buffer, as to a log that several processes share."""
-    left = memoryview(data)
-    while left:
+    rest = memoryview(data)
+    while rest:
         try:
-            left = left[os.write(descriptor, left) :]
+            rest = rest[os.write(descriptor, rest) :]
         except BlockingIOError:
             wait_for(descriptor, select.POLLOUT)
         except OSError as error:
-            error.characters_written = len(data) - len(left)  # type: ignore[attr-defined]
+            error.characters_written = len(data) - len(rest)  # type: ignore[attr-defined]
             raise
 
 

@@ -188,15 +188,15 @@ def write_topic(topic: str, formatter: Any, options: Iterable[tuple[str, str]]) 
         return [(str(int(code)), code.meaning) for code in codes]
 
     states = [
-        (state, f"{each.meaning} On the server: {each.holds}. Next: {each.next}.")
-        for state, each in STATES.items()
+        (state, f"{meaning.meaning} On the server: {meaning.holds}. Next: {meaning.next}.")
+        for state, meaning in STATES.items()
     ]
     of_check = "Exit codes of rwq check, those of a monitoring plugin"
     tables: Mapping[str, Mapping[str, Iterable[tuple[str, str]]]] = {
         "options": {"Options": options},
         "states": {"States, in a queue named jobs": states},
         "exit-codes": {"Exit codes": meanings(ExitStatus), of_check: meanings(MonitoringStatus)},
-        "environment": {heading: known.items() for heading, known in VARIABLES.items()},
+        "environment": {heading: entries.items() for heading, entries in VARIABLES.items()},
         "recipes": {},
     }
     formatter.write_text(TOPICS[topic])

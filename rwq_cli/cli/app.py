@@ -82,8 +82,8 @@ class Root(RwqGroup):
         rows = []
         for heading, commands in SECTIONS.items():
             for number, (name, summary) in enumerate(commands.items()):
-                shown = "" if number else heading
-                rows.append((f"{shown:{heading_width}}  {name:{name_width}}", summary))
+                label = "" if number else heading
+                rows.append((f"{label:{heading_width}}  {name:{name_width}}", summary))
         formatter.write_dl(rows)
         formatter.write_paragraph()
         formatter.write_dl(

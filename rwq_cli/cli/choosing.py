@@ -96,9 +96,11 @@ def _filters(offered: Iterable[State], *left_out: str) -> list[Parameter]:
     def parse(text: str) -> State:
         if text in names:
             return State(text)
-        known = text in tuple(State)
+        is_state = text in tuple(State)
         raise InvalidArgument(
-            f"this command does not apply to {text} items" if known else f"no such state: {text!r}",
+            f"this command does not apply to {text} items"
+            if is_state
+            else f"no such state: {text!r}",
             f"--state is one of {', '.join(names)}",
         )
 
@@ -107,9 +109,9 @@ def _filters(offered: Iterable[State], *left_out: str) -> list[Parameter]:
     for name, (usage, kind, help, *more) in _FILTERS.items():
         if name == "states":
             help, more = f"{help}{which}.", [parse, lambda: names]
-        made = option(usage, help, *more)
-        options.append(keyword(name, Annotated[Optional[kind], made], default=None))  # noqa: UP045
-    return [each for each in options if each.name not in without]
+        declaration = option(usage, help, *more)
+        options.append(keyword(name, Annotated[Optional[kind], declaration], default=None))  # noqa: UP045
+    return [parameter for parameter in options if parameter.name not in without]
 
 
 def _selection(
@@ -268,7 +270,9 @@ class Choice(NamedTuple):
         if act is not None:
             # A dry run that only counts shows no progress.
             progress, queue.connection.progress = queue.progress, ProgressListener()
-            ids = [each.item_id for each in act(items, dry_run=True) if each.status.infinitive]
+            ids = [
+                outcome.item_id for outcome in act(items, dry_run=True) if outcome.status.infinitive
+            ]
             queue.connection.progress = progress
         count = leased = 0
         for facts in read_facts(queue, ids):
@@ -277,6 +281,22 @@ class Choice(NamedTuple):
         queue.progress.hide()
         confirm(self.settings, question, count, escaped(queue.name), leased=leased)
         return items
+
+
+def _implied(selection: Selection, usual: frozenset[State]) -> frozenset[State]:
+    """Return the states to choose from where none is given, by what else the selection has."""
+    for name, implied in _IMPLIED.items():
+        if getattr(selection, name) is not None and usual.isdisjoint(implied):
+            usual = implied
+    return usual
+
+
+def _nothing_chosen(flags: Sequence[str]) -> InvalidArgument:
+    return InvalidArgument(
+        "no items chosen",
+        "give IDs, or - to read them from stdin; or choose by "
+        f"{', '.join(flags)} or -n; or use --all",
+    )
 
 
 def selects(
@@ -309,7 +329,7 @@ def selects(
             ),
         ] = None,
         *,
-        own: Annotated[
+        mine_only: Annotated[
             bool, option("--mine", "Only items leased by this session; without IDs, all.")
         ] = False,
         limit: Annotated[
@@ -324,38 +344,31 @@ def selects(
         selection = _selection(settings, **chosen_by)
         used = [_OPTIONS[name] for name in _OPTIONS if chosen_by.get(name) not in (None, [])]
         used += ["-n"] * bool(limit) + ["--all"] * all_items
-        chosen = Choice(settings, None, selection, mine=own, yes=yes, dry_run=dry_run)
+        options = Choice(settings, None, selection, mine=mine_only, yes=yes, dry_run=dry_run)
         if ids and (used or limit is not None):
             raise InvalidArgument(
                 f"IDs and {(used or ['-n'])[0]} cannot be used together",
                 "give IDs, or choose items by options",
             )
         if ids:
-            named = read_ids(settings.environment, ids, null_separated=settings.null_separated)
-            return chosen._replace(named=named, from_stdin="-" in ids)
+            listed = read_ids(settings.environment, ids, null_separated=settings.null_separated)
+            return options._replace(named=listed, from_stdin="-" in ids)
         if not acts and used in ([], ["--all"]):
-            return chosen._replace(selection=Selection(all_states), is_whole_queue=True)
-        if not (used or own):
-            options = [_OPTIONS[each.name] for each in has_filters]
-            raise InvalidArgument(
-                "no items chosen",
-                "give IDs, or - to read them from stdin; or choose by "
-                f"{', '.join(options)} or -n; or use --all",
-            )
+            return options._replace(selection=Selection(all_states), is_whole_queue=True)
+        if not (used or mine_only):
+            raise _nothing_chosen([_OPTIONS[parameter.name] for parameter in has_filters])
         has_states = selection.states is not None
         if has_states and all_items:
             raise InvalidArgument.both("--all", "--state")
         if not has_states:
-            states = all_states if all_items else default
-            for name, implied in _IMPLIED.items():
-                if getattr(selection, name) is not None and states.isdisjoint(implied):
-                    states = implied
-            selection = selection._replace(states=_MINE if own else states)
-        if own:
+            usual = all_states if all_items else default
+            states = _MINE if mine_only else _implied(selection, usual)
+            selection = selection._replace(states=states)
+        if mine_only:
             selection = selection._replace(holder_glob=glob.escape(settings.holder))
-        return chosen._replace(selection=selection, limit=limit or None, has_states=has_states)
+        return options._replace(selection=selection, limit=limit or None, has_states=has_states)
 
-    has = {"own": mine, "yes": acts and asks, "dry_run": acts}
-    _, *own, _chosen_by = signature(choice).parameters.values()
-    parameters = [each for each in own if has.get(each.name, True)]
+    has = {"mine_only": mine, "yes": acts and asks, "dry_run": acts}
+    _, *parameters, _chosen_by = signature(choice).parameters.values()
+    parameters = [parameter for parameter in parameters if has.get(parameter.name, True)]
     return provided("choice", choice, [parameters[0], *has_filters, *parameters[1:]])

@@ -42,7 +42,7 @@ class RwqCommand(TyperCommand):
         self.manual = callback.manual
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        given = list(args)
+        all_words = list(args)
         # Before parsing, which may fail.
         ctx.obj.manual = self.manual
         # `--yes` is a flag: an option that takes a value would take the ID after it.
@@ -68,7 +68,7 @@ class RwqCommand(TyperCommand):
         except typer.TyperException as error:
             from rwq_cli.cli.unknown_words import bad_word
 
-            raise bad_word(self, ctx, given, words, error) from error
+            raise bad_word(self, ctx, all_words, words, error) from error
         if extra and not ctx.resilient_parsing:
             from rwq_cli.cli.unknown_words import unexpected_words
 
@@ -104,8 +104,12 @@ class RwqCommand(TyperCommand):
         return ["[OPTIONS]", *end, *(word.metavar or "" for word in words)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        own = (each for each in self.params if each.name not in GLOBAL_NAMES)
-        rows = [record for each in own if (record := each.get_help_record(ctx)) is not None]
+        parameters = (parameter for parameter in self.params if parameter.name not in GLOBAL_NAMES)
+        rows = [
+            record
+            for parameter in parameters
+            if (record := parameter.get_help_record(ctx)) is not None
+        ]
         if rows:
             with formatter.section("Options"):
                 formatter.write_dl(rows)
@@ -137,16 +141,16 @@ class RwqGroup(TyperGroup):
         self.subcommand_metavar = "COMMAND [ARG...]"
 
     def summaries(self) -> dict[str, str]:
-        return {name: each.get_short_help_str(200) for name, each in self.commands.items()}
+        return {name: command.get_short_help_str(200) for name, command in self.commands.items()}
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         from typer.completion import shell_completion  # type: ignore[attr-defined]
 
         # Typer would load all commands, and truncate a summary after 45 characters.
         rows = self.summaries().items()
-        found = [shell_completion.CompletionItem(name, help=help) for name, help in rows]
-        found = [each for each in found if each.value.startswith(incomplete)]
-        return found or super().shell_complete(ctx, incomplete)
+        items = [shell_completion.CompletionItem(name, help=help) for name, help in rows]
+        items = [item for item in items if item.value.startswith(incomplete)]
+        return items or super().shell_complete(ctx, incomplete)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
@@ -198,18 +202,20 @@ def command(
             status: ExitCode | None = function(ctx.obj.settings, **options)  # type: ignore[call-arg]
             return ExitStatus.OK if status is None else status
 
-        _, *taken = signature(function).parameters.values()
+        _, *parameters = signature(function).parameters.values()
         if null is not None:
             flag = Annotated[bool, option("-0, --null", null)]
-            taken.append(keyword("null", flag, default=False))
-        taken.sort(key=lambda each: each.name in _LAST)
-        _take(run, [keyword("ctx", typer.Context), *taken])
+            parameters.append(keyword("null", flag, default=False))
+        parameters.sort(key=lambda parameter: parameter.name in _LAST)
+        _take(run, [keyword("ctx", typer.Context), *parameters])
         help, _, examples = cleandoc(function.__doc__ or "").partition("\n\n")
         exits = {
-            each: manual.pop(key) for each in ExitStatus if (key := each.name.lower()) in manual
+            status: manual.pop(key)
+            for status in ExitStatus
+            if (key := status.name.lower()) in manual
         }
-        said = {"exits": exits, "examples": examples.splitlines(), **manual}
-        run.manual = Manual(**said)  # type: ignore[attr-defined]
+        declared = {"exits": exits, "examples": examples.splitlines(), **manual}
+        run.manual = Manual(**declared)  # type: ignore[attr-defined]
         _DECLARED[function.__module__].append(
             lambda commands: commands.command(
                 function.__name__.removesuffix("_"),
@@ -232,22 +238,29 @@ def provided(
 
     def decorate(function: Function) -> Function:
         @wraps(function)
-        def made(settings: Settings, **given: Any) -> Any:
-            own = {each.name: given.pop(each.name) for each in options}
-            return function(settings, **given, **{name: make(settings, **own)})
+        def made(settings: Settings, **arguments: Any) -> Any:
+            values = {parameter.name: arguments.pop(parameter.name) for parameter in options}
+            return function(settings, **arguments, **{name: make(settings, **values)})
 
-        taken = signature(function).parameters.values()
-        _take(made, [new for each in taken for new in (options if each.name == name else [each])])
+        parameters = signature(function).parameters.values()
+        _take(
+            made,
+            [
+                new
+                for parameter in parameters
+                for new in (options if parameter.name == name else [parameter])
+            ],
+        )
         return made
 
     return decorate
 
 
 def _take(function: Function, parameters: Iterable[Parameter]) -> None:
-    taken = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
-    function.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+    keywords = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
+    function.__signature__ = Signature(keywords)  # type: ignore[attr-defined]
     # Typer does not follow `__wrapped__`.
-    function.__annotations__ = {each.name: each.annotation for each in taken}
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in keywords}
 
 
 def keyword(name: str, annotation: Any, **more: Any) -> Parameter:

@@ -51,12 +51,12 @@ def confirm(
         return
     if leased:
         note += f" ({human.count(leased)} of them leased)"
-    named = f"{human.count(items)} {'item' if items == 1 else 'items'} of {queue}{note}"
+    items_of_queue = f"{human.count(items)} {'item' if items == 1 else 'items'} of {queue}{note}"
     where = f" on {server_shown(settings)}"
     if settings.beside is not None:
         # The action names the other server.
-        named, where = named + where, ""
-    question = f"rwq will {what.replace('{}', named, 1)}{where}."
+        items_of_queue, where = items_of_queue + where, ""
+    question = f"rwq will {what.replace('{}', items_of_queue, 1)}{where}."
     confirm_action(settings, question, items=items, queue=queue)
 
 

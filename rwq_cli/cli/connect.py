@@ -150,9 +150,9 @@ def _password(settings: Settings) -> tuple[str | None, str]:
 
         return read_password_file(Path(file), "--password-file"), "--password-file"
     if context is None:
-        given = settings.environment.variables.get("RWQ_PASSWORD")
+        password = settings.environment.variables.get("RWQ_PASSWORD")
         # A secret written with `echo` ends with a newline, as a file does.
-        return given and given.removesuffix("\n").removesuffix("\r"), "RWQ_PASSWORD"
+        return password and password.removesuffix("\n").removesuffix("\r"), "RWQ_PASSWORD"
     if context.password_command is context.password_file is None:
         return None, str(context)
     from rwq_cli.contexts.password import password_of
@@ -165,9 +165,9 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     # options override some of its settings.
     url, _, context = settings.server
     given = settings.given
-    named: dict[str, str | None]
+    variables: dict[str, str | None]
     if context is not None and given.keys().isdisjoint((*_FILES, "tls_insecure")):
-        named = {"RWQ_URL": None, "RWQ_CONTEXT": context.name}
+        variables = {"RWQ_URL": None, "RWQ_CONTEXT": context.name}
     else:
         from urllib.parse import quote, urlencode
 
@@ -185,10 +185,10 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
         if options:
             query = urlencode(options, safe="/", quote_via=quote)
             url += ("&" if "?" in url else "?") + query
-        named = {"RWQ_URL": url, "RWQ_CONTEXT": None, "RWQ_PASSWORD": password}
+        variables = {"RWQ_URL": url, "RWQ_CONTEXT": None, "RWQ_PASSWORD": password}
     return {
         os.fsencode(name): None if value is None else os.fsencode(value)
-        for name, value in named.items()
+        for name, value in variables.items()
     }
 
 
@@ -205,13 +205,13 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
     from rwq_cli.views.command_lines import CommandLines, redis_cli, shell_word
 
     url, _, context = settings.server
-    shown = url if url.startswith(LOCAL) else without_password(url)
-    words, there = ["-u", shown], ["--to-url", shown]
+    url_shown = url if url.startswith(LOCAL) else without_password(url)
+    words, to_words = ["-u", url_shown], ["--to-url", url_shown]
     if context is not None:
-        words, there = ["-c", context.name], ["--to-context", context.name]
+        words, to_words = ["-c", context.name], ["--to-context", context.name]
     if settings.target_from_env:
         words = []
-    elif context is None and shown != url and settings.is_for_people:
+    elif context is None and url_shown != url and settings.is_for_people:
         settings.environment.note(
             "note: the command lines leave the password out; give it in RWQ_PASSWORD or with "
             "--password-file",
@@ -221,7 +221,8 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
         words += [f"--{name.replace('_', '-')}", settings.given[name]]
     words += ["--tls-insecure"] * ("tls_insecure" in settings.given)
     server, to = (
-        "".join(f" {shell_word(os.fsencode(word))}" for word in each) for each in (words, there)
+        "".join(f" {shell_word(os.fsencode(word))}" for word in words_of)
+        for words_of in (words, to_words)
     )
     return CommandLines(server, redis_cli(connection.primary_url), to)
 
@@ -255,12 +256,12 @@ def queue_handles(
 
 def remembered(find: Callable[[], T]) -> Callable[[], T]:
     """Return a function that caches the result of `find` for `_FIND_EVERY_S`."""
-    known: list[tuple[float, T]] = []
+    cached: list[tuple[float, T]] = []
 
     def find_or_remember() -> T:
-        if not known or monotonic() - known[0][0] >= _FIND_EVERY_S:
-            known[:] = [(monotonic(), find())]
-        return known[0][1]
+        if not cached or monotonic() - cached[0][0] >= _FIND_EVERY_S:
+            cached[:] = [(monotonic(), find())]
+        return cached[0][1]
 
     return find_or_remember
 
@@ -280,10 +281,10 @@ class OpenQueues:
         if all_queues and settings.given.get("queue"):
             raise InvalidArgument.both("--all-queues", "-q")
         has_patterns = all_queues or any(map(is_glob, self._words))
-        named = [] if has_patterns else open_queues(settings)
-        self.connection = named[0].connection if named else open_connection(settings)
+        queues = [] if has_patterns else open_queues(settings)
+        self.connection = queues[0].connection if queues else open_connection(settings)
         self.names = "all queues" if all_queues else ", ".join(map(escaped, self._words))
-        self._found = remembered(self._find) if has_patterns else lambda: (named, False)
+        self._found = remembered(self._find) if has_patterns else lambda: (queues, False)
 
     def find(self) -> Self:
         """Find the queues; for patterns, all keys are scanned: see `remembered`."""
@@ -319,12 +320,12 @@ class OpenQueues:
         none = "rwq: {}: no queue matches, or all are empty; rwq queues lists those that are not"
         if self._is_all:
             none = "rwq: no queues on this server"
-            found = {b"*": queue_names(self.connection, any_type=self._any_type)}
+            names_by_word = {b"*": queue_names(self.connection, any_type=self._any_type)}
         else:
-            found = matching_queues(self.connection, self._words, any_type=self._any_type)
-        for word in [word for word, names in found.items() if not names]:
+            names_by_word = matching_queues(self.connection, self._words, any_type=self._any_type)
+        for word in [word for word, names in names_by_word.items() if not names]:
             note(none.format(escaped(word)))
-        names = list(dict.fromkeys(chain.from_iterable(found.values())))
+        names = list(dict.fromkeys(chain.from_iterable(names_by_word.values())))
         origin = "--all-queues" if self._is_all else self._settings.queue_origin
         kept = []
         for queue in queue_handles(self._settings, self.connection, names, origin):

@@ -74,13 +74,13 @@ def list_items(
     wants_data, is_bare = data or settings.needs_data, settings.needs_ids_only
     reads_sizes = wants_data or settings.output is OutputFormat.IDS
 
-    def footer(shown: int) -> str:
-        count = f"{human.count(shown)} shown"
+    def footer(count_shown: int) -> str:
+        count = f"{human.count(count_shown)} shown"
         if source.deep:
             return f"{count} of {opened.label}"
         names = [name for name in _LISTS if getattr(source, name)]
         lengths = opened.each(lambda queue: [queue.lengths()])
-        total = human.count(sum(getattr(each, _LISTS[n]) for each in lengths for n in names))
+        total = human.count(sum(getattr(counts, _LISTS[n]) for counts in lengths for n in names))
         kind = f" {_LISTS[names[0]]}" if len(names) == 1 else ""
         out_of = "of" if selection.is_all else "that match, out of"
         return f"{count} {out_of} {total}{kind} in {opened.label}"
@@ -97,7 +97,7 @@ def list_items(
         ids = None
         if read_ids is not None:
             ids = opened.each(lambda queue: warn_if_missing(settings, queue, read_ids(queue)))
-        shown = write_items(
+        written = write_items(
             out,
             items,
             listing,
@@ -113,9 +113,9 @@ def list_items(
         if settings.by is not None and out.is_cut:
             which = "shown" if settings.is_ordered else "most frequent"
             out.note(f"{limit:,} {which}; -n 0 shows all")
-        elif settings.by is None and shown:
-            out.footer(lambda: footer(shown))
-        if shown and settings.shows_sizes and not reads_sizes:
+        elif settings.by is None and written:
+            out.footer(lambda: footer(written))
+        if written and settings.shows_sizes and not reads_sizes:
             note_idle_reset(settings, queues[0], _SKIPPED)
         if last_note:
             out.note(last_note)

@@ -52,11 +52,13 @@ class Manual(NamedTuple):
     @property
     def all_exits(self) -> dict[ExitCode, str]:
         """Every exit code of the command with its meaning, in order."""
-        usual = [each for each in ExitStatus if each is not ExitStatus.NO]
-        shown = _OF_MONITORS if self.monitors else usual
+        usual = [status for status in ExitStatus if status is not ExitStatus.NO]
+        statuses = _OF_MONITORS if self.monitors else usual
         is_batch = not (self.reads_only or self.always_table)
         meanings = _OWN_MEANINGS | ({} if is_batch else {ExitStatus.PARTIAL: UNWRITTEN})
-        merged: dict[ExitCode, str] = {each: meanings.get(each, each.summary) for each in shown}
+        merged: dict[ExitCode, str] = {
+            status: meanings.get(status, status.summary) for status in statuses
+        }
         merged.update(self.exits)
         return {status: merged[status] for status in sorted(merged)}
 

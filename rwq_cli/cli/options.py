@@ -303,11 +303,11 @@ def _store(context: Any, parameter: Any, value: Any) -> None:
 
 def global_options() -> list[TyperOption]:
     # New objects for each command: two cannot share them.
-    made = []
+    options = []
     for usage, help in _GLOBAL.items():
         names, metavar = _names_and_metavar(usage)
         parser = duration if names == ["--patience"] else positive(names[0])
-        made.append(
+        options.append(
             TyperOption(
                 param_decls=names,
                 metavar=metavar,
@@ -320,7 +320,7 @@ def global_options() -> list[TyperOption]:
                 expose_value=False,
             )
         )
-    return made
+    return options
 
 
-GLOBAL_NAMES = frozenset(each.split("--")[1].split()[0].replace("-", "_") for each in _GLOBAL)
+GLOBAL_NAMES = frozenset(usage.split("--")[1].split()[0].replace("-", "_") for usage in _GLOBAL)

@@ -98,19 +98,19 @@ def _why(
     from rwq_cli.core.state.reads import read_facts
 
     leases: dict[bytes, Lease | None] = {}
-    if held := [each.item_id for each in failures if each.status is Status.NOT_OWNER]:
+    if held := [failure.item_id for failure in failures if failure.status is Status.NOT_OWNER]:
         # The work is done; a failure here must not hide its report.
         with suppress(ServerError):
-            found = (facts.lease for facts in read_facts(leased_in, held))
-            leases = dict(zip(held, found, strict=True))
-    for each in failures:
-        reason = reasons.get(each.status, each.status.value)
-        reason = reason if isinstance(reason, str) else reason(each)
+            lease_reads = (facts.lease for facts in read_facts(leased_in, held))
+            leases = dict(zip(held, lease_reads, strict=True))
+    for failure in failures:
+        reason = reasons.get(failure.status, failure.status.value)
+        reason = reason if isinstance(reason, str) else reason(failure)
         if SHOW in reason:
             lines = command_lines(settings, queue.connection)
-            reason = reason.replace(SHOW, lines.of_item("show", queue.name, each.item_id))
-        if each.status is Status.NOT_OWNER:
-            reason = f"{_holding(each, leases.get(each.item_id))}; {reason}"
+            reason = reason.replace(SHOW, lines.of_item("show", queue.name, failure.item_id))
+        if failure.status is Status.NOT_OWNER:
+            reason = f"{_holding(failure, leases.get(failure.item_id))}; {reason}"
         yield reason
 
 

@@ -62,8 +62,8 @@ class Settings(OutputOptions):
         self.quiet, self.verbose = bool(given.get("quiet")), bool(given.get("verbose"))
         folder = user_directory(environment.variables, "XDG_CONFIG_HOME", ".config")
         self.contexts_path = folder / "rwq" / "config.toml"
-        chosen = (name.strip() for name in given.get("fields", "").split(","))
-        self.fields = list(dict.fromkeys(filter(None, chosen))) if "fields" in given else None
+        field_names = (name.strip() for name in given.get("fields", "").split(","))
+        self.fields = list(dict.fromkeys(filter(None, field_names))) if "fields" in given else None
         self.sort, self.by, self.reverse = given.get("sort"), given.get("by"), "reverse" in given
         # A description is a table in a pipe, too, unless fields are chosen.
         is_described = manual.always_table and options.get("watch") is None and self.fields is None
@@ -92,8 +92,10 @@ class Settings(OutputOptions):
         self.reply_timeout_s: float = given.get("reply_timeout", REPLY_TIMEOUT_S)
 
     def replaced(self, **given: Any) -> "Settings":
-        left = {name: each for name, each in {**self.given, **given}.items() if each is not None}
-        return Settings(self.environment, left, self._manual, self._options)
+        options = {
+            name: value for name, value in {**self.given, **given}.items() if value is not None
+        }
+        return Settings(self.environment, options, self._manual, self._options)
 
     @cached_property
     def contexts(self) -> "Contexts":
@@ -108,7 +110,7 @@ class Settings(OutputOptions):
 
     @cached_property
     def server(self) -> ServerSetting:
-        origin, url, name = next(each for each in self._servers() if each[1] or each[2])
+        origin, url, name = next(setting for setting in self._servers() if setting[1] or setting[2])
         context = self.contexts.get(name) if name else None
         return ServerSetting(context.url if context else str(url), origin, context)
 
@@ -130,8 +132,14 @@ class Settings(OutputOptions):
         context = self.server.context
         if context is not None or not self._has_contexts:
             return context
-        there = (each for each in self.contexts.by_name.values() if self.is_server(each.url))
-        return max(there, key=lambda each: (each.read_only, each.protection_level), default=None)
+        contexts_of_server = (
+            context for context in self.contexts.by_name.values() if self.is_server(context.url)
+        )
+        return max(
+            contexts_of_server,
+            key=lambda context: (context.read_only, context.protection_level),
+            default=None,
+        )
 
     def is_server(self, url: str) -> bool:
         """Return True if a URL is that of the run's server."""
@@ -150,8 +158,12 @@ class Settings(OutputOptions):
     def local_server(self, url: str) -> "LocalServer":
         from rwq_cli.local.server import LocalServer, default_directory
 
-        named, variables = url.removeprefix(LOCAL), self.environment.variables
-        directory = Path(os.path.expanduser(named)) if named else default_directory(variables)
+        directory_name, variables = url.removeprefix(LOCAL), self.environment.variables
+        directory = (
+            Path(os.path.expanduser(directory_name))
+            if directory_name
+            else default_directory(variables)
+        )
         return LocalServer(directory, variables)
 
     @property
@@ -223,26 +235,27 @@ class Settings(OutputOptions):
     def check_yes_for(self) -> None:
         """Raise `InvalidArgument` if `--yes=NAME` names the context of no server of the run."""
         # Without it, a run does not fail because contexts cannot be read.
-        if (named := self.given.get("yes_for")) is None:
+        if (confirmed_name := self.given.get("yes_for")) is None:
             return
-        names = dict.fromkeys(each.name for each in self._protecting_contexts)
-        if named not in names:
+        names = dict.fromkeys(context.name for context in self._protecting_contexts)
+        if confirmed_name not in names:
             none = "this server does not belong to a context"
-            said = f"this is context {' and '.join(names)}" if names else none
+            whose = f"this is context {' and '.join(names)}" if names else none
             raise InvalidArgument(
-                f"--yes={named} is for another server: {said}", "check -c, -u and rwq context show"
+                f"--yes={confirmed_name} is for another server: {whose}",
+                "check -c, -u and rwq context show",
             )
 
     @property
     def asking_context(self) -> "Context | None":
         """The most protected of the contexts of all servers that the run writes to."""
         contexts = self._protecting_contexts
-        return max(contexts, key=lambda each: each.protection_level, default=None)
+        return max(contexts, key=lambda context: context.protection_level, default=None)
 
     @property
     def _protecting_contexts(self) -> "Sequence[Context]":
         servers = [self] if self.beside is None else [self, self.beside]
-        return [each for server in servers if (each := server.protecting_context) is not None]
+        return [context for server in servers if (context := server.protecting_context) is not None]
 
     @property
     def is_read_only(self) -> bool:

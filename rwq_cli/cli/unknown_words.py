@@ -60,7 +60,7 @@ def unexpected_words(command: Any, context: Any, extra: Sequence[str]) -> UsageE
     """Return the error for words beyond the arguments that the command takes."""
     path = context.command_path
     hint = f"see {path} --help"
-    if any(each.param_type_name == "argument" for each in command.params):
+    if any(parameter.param_type_name == "argument" for parameter in command.params):
         plural = "s" if len(extra) > 1 else ""
         return UsageError(f"unexpected argument{plural}: {_quoted(*extra)}", hint)
     if _is_about_queues(command) and "queue" not in context.find_root().obj.given:

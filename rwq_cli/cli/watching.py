@@ -102,15 +102,15 @@ def _redraw(
             try:
                 with captured(settings.environment) as written:
                     show()
-                shown = written.getvalue().decode()
+                next_frame = written.getvalue().decode()
                 usual_s = time.monotonic() - asked_s
                 line = now = time.strftime(f"%H:%M:%S, every {every}")
             except ServerError as error:
                 rounds.failed(error)
-                shown, style = frame, "bold red"
+                next_frame, style = frame, "bold red"
                 now = f"{line}: OLD: {escaped_text(error.message)}" if frame else error.message
             with drawing:
-                asked_s, frame = float("inf"), shown
+                asked_s, frame = float("inf"), next_frame
                 frames.draw(frame, now, style)
     finally:
         over.set()

@@ -54,10 +54,10 @@ def _install(settings: Settings, shell: Shell, script: str) -> list[str]:
         _write(path, f"{script}\n")
         return [f"installed {_shown(path)}"]
     home = Path(variables.get("HOME") or os.path.expanduser("~"))
-    place, loader, how = _LOADED[shell]
+    place, loader, pattern = _LOADED[shell]
     path, start = home / place, home / loader
     _write(path, f"{script}\n")
-    notes, line = [f"installed {_shown(path)}"], how.format(quote(str(path)))
+    notes, line = [f"installed {_shown(path)}"], pattern.format(quote(str(path)))
     before = start.read_text("utf-8", "surrogateescape") if start.exists() else ""
     if line not in before.splitlines():
         with start.open("a", encoding="utf-8", errors="surrogateescape") as file:

@@ -206,10 +206,10 @@ def _one(choice: Choice) -> Choice:
         raise InvalidArgument(
             "one ID is needed, and - means IDs on stdin", "use --run, or change them one by one"
         )
-    named = [item_id for item_id in choice.named or () if not isinstance(item_id, Flush)]
-    if len(named) != 1:
+    ids = [item_id for item_id in choice.named or () if not isinstance(item_id, Flush)]
+    if len(ids) != 1:
         raise InvalidArgument("one ID is needed", "--run changes the data of several items")
-    return choice._replace(named=iter(named))
+    return choice._replace(named=iter(ids))
 
 
 def _is_as_chosen(item: ItemSnapshot, expected: Expected) -> bool:
@@ -235,9 +235,10 @@ def _draft(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> Draft:
         is_text = False
     if not is_text:
         lines = command_lines(settings, queue.connection)
-        shown = lines.of_item("show -o data", queue.name, item.item_id)
+        show_line = lines.of_item("show -o data", queue.name, item.item_id)
         raise InvalidArgument(
-            f"the data of {escaped(item.item_id)} is binary", f"see {shown}, and rwq edit -f FILE"
+            f"the data of {escaped(item.item_id)} is binary",
+            f"see {show_line}, and rwq edit -f FILE",
         )
     return Draft(item.data, item.item_id, ".json" if json_error(item.data) is None else "")
 

@@ -28,26 +28,26 @@ def _held(item: Item) -> str | None:
     """Return a note with the ID and the lease of an item, of which only the data is shown."""
     if item.lease is None or (ttl_ms := item.lease.ttl_ms) is None:
         return None
-    left, ends = human.duration(ttl_ms / 1000), human.moment(round(1000 * time() + ttl_ms))
-    return f"leased {escaped(item.item_id)} of {escaped(item.queue)} for {left}, until {ends}"
+    time_left, ends = human.duration(ttl_ms / 1000), human.moment(round(1000 * time() + ttl_ms))
+    return f"leased {escaped(item.item_id)} of {escaped(item.queue)} for {time_left}, until {ends}"
 
 
 def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
-    shown = escaped(item.item_id)
+    item_id = escaped(item.item_id)
     if item.lease is not None:
-        left = "without expiry"
+        time_left = "without expiry"
         if item.lease.ttl_ms is not None:
-            left = f"for {human.duration(item.lease.ttl_ms / 1000)} more"
+            time_left = f"for {human.duration(item.lease.ttl_ms / 1000)} more"
         ends = lines.of_item("release --force", queue, item.item_id)
         holder = escaped(item.lease.holder) or "an unknown holder"
-        return f"{shown} is leased by {holder} {left}; to end that lease: {ends}"
+        return f"{item_id} is leased by {holder} {time_left}; to end that lease: {ends}"
     if item.state is State.GONE:
-        return f"no such item: {shown}"
+        return f"no such item: {item_id}"
     # A buried one is a copy, which only the move that made it may return.
     is_lost = item.state not in (State.WRONG_TYPE, State.BURIED)
     verb, what = ("release", "to return it") if is_lost else ("show", "why")
     command = lines.of_item(verb, queue, item.item_id)
-    return f"{shown} is {item.state.value}, not waiting; {what}: {command}"
+    return f"{item_id} is {item.state.value}, not waiting; {what}: {command}"
 
 
 class Leasing(NamedTuple):

@@ -44,7 +44,7 @@ def leases(
         selection = selection._replace(holder_glob=glob.escape(settings.holder))
     list_items(
         settings,
-        lambda queue, **how: leases_of(queue, selection, **how),
+        lambda queue, **reading: leases_of(queue, selection, **reading),
         listing="leases",
         noun="leases" if selection.is_all else "such leases",
         source=Source(processing=True),

@@ -94,8 +94,8 @@ def ls(
             raise InvalidArgument("--deep needs all", "rwq ls all --deep")
         source = source._replace(deep=True)
     needs_ids_only = selection.by_state_and_id and sum(source) == 1 and not source.deep
-    how: dict[str, Any] = {"limit": limit or None, "offset": offset, "tail": tail}
-    read_ids = partial(listed_ids, source=source, selection=selection, **how)
+    page: dict[str, Any] = {"limit": limit or None, "offset": offset, "tail": tail}
+    read_ids = partial(listed_ids, source=source, selection=selection, **page)
     read_from = 0 if settings.reads_all else offset
 
     # IDs are mostly piped to another command, which has notes of its own.
@@ -103,7 +103,9 @@ def ls(
     looks_deeper = which is Which.ALL and not source.deep and not is_piped
     list_items(
         settings,
-        lambda queue, **how: queue.items(source, selection, offset=read_from, tail=tail, **how),
+        lambda queue, **reading: queue.items(
+            source, selection, offset=read_from, tail=tail, **reading
+        ),
         listing=which,
         noun=f"{such}items" if is_mixed else f"{such}{which} items",
         source=source,

@@ -65,19 +65,19 @@ def mv(
         raise InvalidArgument(f"--follow cannot be used with {other}", "choose items by options")
     queue = open_queue(settings)
     opened = open_elsewhere(settings, queue, to, to_url, to_context)
-    there, label, is_elsewhere = opened.queue, opened.label, opened.settings is not None
+    target, label, is_elsewhere = opened.queue, opened.label, opened.settings is not None
     # Only the question and a dry run say so.
-    new = ", a new or empty queue" if (dry_run or not choice.yes) and not exists(there) else ""
+    new = ", a new or empty queue" if (dry_run or not choice.yes) and not exists(target) else ""
     to_shown = f"{opened.label_to_ask}{new}{',' if new and not is_elsewhere else ''}"
     choice = choice.including(ITEMS) if force else choice
 
-    mover = Mover(queue, there, force=force)
+    mover = Mover(queue, target, force=force)
 
     def act(items: Chosen, *, dry_run: bool) -> Outcomes:
         journal = None if dry_run else undo
         return mover.move(items.ids, journal, expected=items.expected, dry_run=dry_run)
 
-    server, context = (there.connection.address, to_context) if is_elsewhere else (None, None)
+    server, context = (target.connection.address, to_context) if is_elsewhere else (None, None)
     undo = Undo(settings, queue, "mv", to=to, to_server=server, to_context=context)
     with (
         ending_on_terminate(within_s=_ARRIVAL_S) if follow else nullcontext(),

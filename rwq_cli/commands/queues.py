@@ -44,7 +44,7 @@ def queues(
     connection = open_connection(settings)
     words = [os.fsencode(name) for name in settings.given.get("queue", ())]
     patterns = [*map(glob_pattern, [*words, *([] if pattern is None else [pattern])])]
-    found = remembered(
+    find_queues = remembered(
         lambda: [
             WorkQueue(connection, name)
             for name in queue_names(connection)
@@ -55,7 +55,7 @@ def queues(
     def counted() -> Iterator[Counts]:
         connection.set_no_touch()
         ends_s = time.monotonic() + COUNT_S
-        for queue in found():
+        for queue in find_queues():
             try:
                 yield lengths_and_abandoned(queue, within_s=ends_s - time.monotonic())
             except WrongType as error:
@@ -66,4 +66,4 @@ def queues(
         # No other counts are read.
         write_counts(settings.out, counted(), QUEUES, QUEUES_PLAIN, tick, wide=QUEUES, empty=empty)
 
-    watched(settings, watch, connection, show, found)
+    watched(settings, watch, connection, show, find_queues)

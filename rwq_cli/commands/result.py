@@ -33,11 +33,11 @@ RESULT_FIELDS: Fields[ResultLookup] = Fields(
 
 
 def _missing(lookup: ResultLookup) -> str:
-    shown = escaped(lookup.item_id)
+    item_id = escaped(lookup.item_id)
     if lookup.state is State.GONE:
-        return f"no result for {shown}: there is neither an item nor a result"
+        return f"no result for {item_id}: there is neither an item nor a result"
     still = "still " if lookup.timed_out else ""
-    return f"no result for {shown}: it is {still}{lookup.state.value}"
+    return f"no result for {item_id}: it is {still}{lookup.state.value}"
 
 
 def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
@@ -92,7 +92,7 @@ def result(
         timeout_s=inf if timeout_s is None else timeout_s,
         promotes=not settings.is_read_only,
     )
-    environment, output, shown = settings.environment, settings.output, escaped(item_id)
+    environment, output, id_shown = settings.environment, settings.output, escaped(item_id)
     is_missing = lookup.result is None
     if lookup.result is None:
         if output.is_raw:
@@ -100,16 +100,16 @@ def result(
             environment.error(_missing(lookup))
     elif lookup.state is not State.GONE:
         environment.note(
-            f"note: {shown} was added again, and is {lookup.state.value} now; this is the result "
-            "of the earlier item"
+            f"note: {id_shown} was added again, and is {lookup.state.value} now; this is the "
+            "result of the earlier item"
         )
     elif lookup.result.status is ResultStatus.REJECTED and output.is_raw:
-        environment.note(f"note: {shown} was rejected")
+        environment.note(f"note: {id_shown} was rejected")
     settings.out.describe(
         # Without a result, `-o ids` prints nothing.
         [] if is_missing and output is OutputFormat.IDS else [lookup],
         RESULT_FIELDS,
-        lambda found: _sections(found, queue.now_ms),
+        lambda record: _sections(record, queue.now_ms),
     )
     if is_missing:
         warn_missing(settings, queue)

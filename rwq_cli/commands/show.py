@@ -38,41 +38,41 @@ def show(
     rwq leases -q jobs -o ids | rwq show -q jobs - -o jsonl
     echo - | rwq show -q jobs -
     """
-    given = ids or []
-    chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)
+    words = ids or []
+    requested = read_ids(settings.environment, words, null_separated=settings.null_separated)
     queue = open_queue(settings)
     wants_data = data or settings.needs_data
     # Whoever names an item wants to see it, even if that resets its idle time.
     wants_sizes = settings.shows_sizes and not settings.needs_ids_only
-    shown = warn_if_missing(
+    explained = warn_if_missing(
         settings,
         queue,
         read_shown(
             queue,
-            chosen,
+            requested,
             command_lines(settings, queue.connection),
             partial(settings.environment.note, once=True),
             data=wants_data,
             sizes=wants_sizes,
             eta_s=eta_s,
         ),
-        lambda shown: shown.item.state is State.GONE and shown.result is None,
+        lambda item_shown: item_shown.item.state is State.GONE and item_shown.result is None,
     )
     missing = 0
 
     def noted() -> Iterator[Shown]:
         nonlocal missing
         is_noted = wants_sizes and not (data or settings.output.is_raw)
-        for each in shown:
+        for item_shown in explained:
             if is_noted:
                 note_idle_reset(settings, queue, "what is shown was read before")
-            if not each.item.state.has_data:
+            if not item_shown.item.state.has_data:
                 missing += 1
                 if settings.output.is_raw:
                     # The reason for no output is an error, which --quiet does not hide.
-                    settings.environment.error(f"no such item: {escaped(each.item.item_id)}")
-            yield each
+                    settings.environment.error(f"no such item: {escaped(item_shown.item.item_id)}")
+            yield item_shown
 
-    is_one = given != ["-"] and len(given) == 1
+    is_one = words != ["-"] and len(words) == 1
     total = settings.out.describe(noted(), SHOWN_FIELDS, show_sections, is_one=is_one)
     return batch_status(total - missing, missing)

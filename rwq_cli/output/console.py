@@ -85,11 +85,11 @@ def wrapped_styled(text: str, width: int) -> str:
 
     # The terminal is not one of this process's streams.
     console = Console(width=width, color_system="standard", force_terminal=True, _environ={})
-    with console.capture() as shown:
+    with console.capture() as captured_text:
         styled = Text.from_ansi(text)
         has_long = any(cell_len(word) > width for word in styled.plain.split())
         console.print(styled, end="", soft_wrap=has_long)
-    return shown.get()
+    return captured_text.get()
 
 
 def cut(text: str, room: int, *, middle: bool = False) -> str:
@@ -127,9 +127,9 @@ class LiveFrames:
         lines = frame.splitlines()
         if (left_out := len(lines) - room) > 0:
             last += f"; {left_out:,} more below"
-        shown = Text.from_ansi("\n".join(lines[:room]), no_wrap=True, overflow="crop")
-        shown = Text("\n").join([*([shown] if lines else []), Text(last, style)])
-        shown.no_wrap, shown.overflow = True, "crop"
+        text = Text.from_ansi("\n".join(lines[:room]), no_wrap=True, overflow="crop")
+        text = Text("\n").join([*([text] if lines else []), Text(last, style)])
+        text.no_wrap, text.overflow = True, "crop"
         if self._live is None or size != self._size:
             console = open_console(self._environment, colour=self._colour)
             if self._live is not None:
@@ -137,7 +137,7 @@ class LiveFrames:
                 console.clear()
             self._live = open_live(console, vertical_overflow="crop")
             self._size = size
-        self._live.update(shown, refresh=True)
+        self._live.update(text, refresh=True)
 
     def end(self) -> None:
         if self._live is not None:

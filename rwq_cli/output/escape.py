@@ -32,8 +32,8 @@ def with_escapes(text: str, escape: Callable[[str], str]) -> str:
     from unicodedata import category
 
     # Python looks at each distinct character once, C does the rest: an item may have megabytes.
-    unsafe = (each for each in set(text) if category(each) in _UNSAFE_CATEGORIES)
-    return text.translate({ord(each): escape(each) for each in unsafe})
+    unsafe = (character for character in set(text) if category(character) in _UNSAFE_CATEGORIES)
+    return text.translate({ord(character): escape(character) for character in unsafe})
 
 
 def _escape(character: str) -> str:

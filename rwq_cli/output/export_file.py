@@ -79,7 +79,7 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
     """Return the line of an item or of a result, with its newline."""
     # A result's ID has a different field name from an item's, which tells the two apart. The queue
     # is given if the header does not name it.
-    named = {} if queue is None else bytes_fields("queue", queue)
+    queue_fields = {} if queue is None else bytes_fields("queue", queue)
     if isinstance(entry, ItemSnapshot):
         fields = _ITEM_FIELDS.json(entry)
     else:
@@ -91,7 +91,7 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
             **bytes_fields("holder", entry.holder),
             "ttl_ms": entry.ttl_ms,
         }
-    return to_json({**named, **fields}) + b"\n"
+    return to_json({**queue_fields, **fields}) + b"\n"
 
 
 def export_end_line(items: int, results: int) -> bytes:

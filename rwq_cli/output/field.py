@@ -188,8 +188,8 @@ class Fields(Generic[T]):
 
     def shown_as(self, columns: Iterable[Field[T]]) -> Self:
         """Return the same fields, with these columns in place of the fields of their names."""
-        own = {column.flat_name: column for column in columns}
-        return copy(self)._set(own.get(field.flat_name, field) for field in self.all)
+        replacements = {column.flat_name: column for column in columns}
+        return copy(self)._set(replacements.get(field.flat_name, field) for field in self.all)
 
     def plus(self, *more: Field[T]) -> Self:
         return copy(self)._set((*self.all, *more))
@@ -221,10 +221,10 @@ class Fields(Generic[T]):
 
     def rows(self, record: T, *names: str) -> list[tuple[str, str, str | None]]:
         """Return the lines of a section: headings, cells and styles of fields that have a value."""
-        shown = [(field, field.cell(record)) for field in map(self.__getitem__, names)]
+        cells = [(field, field.cell(record)) for field in map(self.__getitem__, names)]
         return [
             (field.heading.lower(), cell, field.style and field.style(record))
-            for field, cell in shown
+            for field, cell in cells
             if cell not in ("", "-")
         ]
 
@@ -260,7 +260,7 @@ class Fields(Generic[T]):
         inner = [field for field in self.all if field.split_name[1] == name]
         field = inner[0] if len(inner) == 1 else self._by_name.get(name)
         if field is not None and field.is_object:
-            return [field, *(each for each in self.all if each.name.startswith(f"{name}."))]
+            return [field, *(other for other in self.all if other.name.startswith(f"{name}."))]
         if field is not None:
             # It is shown under the name that was asked for.
             return [field._replace(name=name, is_bytes=field.is_bytes and field.name == name)]

@@ -46,7 +46,7 @@ def check_utf8(data: bytes) -> None:
 
 def half_pair(data: bytes) -> str | None:
     r"""Find the first lone surrogate, such as `\ud83d`; None if there is none."""
-    half = next((found[1] for found in _ESCAPE.finditer(data) if found[1]), None)
+    half = next((match[1] for match in _ESCAPE.finditer(data) if match[1]), None)
     return None if half is None else f"\\{half.decode()}"
 
 
@@ -59,7 +59,7 @@ def document_of(data: bytes) -> Raw:
     except ValueError:
         if half_pair(data) is None:
             raise
-    return _value_of(_ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data))
+    return _value_of(_ESCAPE.sub(lambda match: rb"\ufffd" if match[1] else match[0], data))
 
 
 def json_error(data: bytes) -> str | None:
@@ -142,7 +142,7 @@ def parse_path(text: str) -> Path:
     """Parse a path like `.tenant.id` into keys and indexes; raises `InvalidArgument` if invalid."""
     if not (PATH.fullmatch(text) and is_utf8(text)):
         raise InvalidArgument(f"not a path into JSON data: {text!r}", _PATHS)
-    return [_step(found[0]) for found in _STEP.finditer(text)]
+    return [_step(match[0]) for match in _STEP.finditer(text)]
 
 
 def _step(text: str) -> str | int:

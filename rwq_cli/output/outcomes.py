@@ -207,11 +207,13 @@ class Outcomes(Generic[T]):
                 self.counts[name] += number
         room = NAMED_FAILURES - len(self._failures)
         if room and any(kind.name_of(word) in kind.failed for word in counts):
-            failed = (each for each in batch if kind.name_of(kind.word(each)) in kind.failed)
+            failed = (
+                outcome for outcome in batch if kind.name_of(kind.word(outcome)) in kind.failed
+            )
             self._failures += islice(failed, room)
         if self.dry_run and kind.preview is not None:
-            shown = islice(batch, NAMED_FAILURES - len(self._previewed))
-            self._previewed += map(kind.preview, shown)
+            previews = islice(batch, NAMED_FAILURES - len(self._previewed))
+            self._previewed += map(kind.preview, previews)
         if self.options.output in _WITH_ROWS and self._unwritten is None:
             self._write(batch, self.queue if queue is None else queue)
 
@@ -293,9 +295,9 @@ class Outcomes(Generic[T]):
         for word, number in self.totals().items():
             if number:
                 infinitive = would.get(word, "")
-                shown = infinitive or word.replace("-", " ")
+                label = infinitive or word.replace("-", " ")
                 start = "would " if infinitive and not was_would else ""
-                parts.append(f"{start}{shown} {number:,}")
+                parts.append(f"{start}{label} {number:,}")
                 was_would = bool(infinitive)
         first = self.kind.counted[0]
         nothing = f"nothing to {would.get(first, '')}" if self.dry_run else f"nothing {first}"

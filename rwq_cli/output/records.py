@@ -84,9 +84,11 @@ class Output:
             from rwq_cli.output.tables import write_table
 
             is_wide = output is OutputFormat.WIDE and not is_chosen
-            shown = _fields_of(wide if is_wide else columns, fields) or fields.columns()
-            shown = _ranked(shown) if is_chosen else shown
-            count = write_table(shown, records, self.painter, keeps_all=is_chosen, is_wide=is_wide)
+            visible = _fields_of(wide if is_wide else columns, fields) or fields.columns()
+            visible = _ranked(visible) if is_chosen else visible
+            count = write_table(
+                visible, records, self.painter, keeps_all=is_chosen, is_wide=is_wide
+            )
             sentence = empty if isinstance(empty, str) else empty() if not count else ""
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
@@ -245,9 +247,9 @@ class Output:
             return
         joined = b"".join(ids)
         if not (joined.isascii() and joined.decode().isprintable()):
-            shown = [escaped(item_id).encode() for item_id in ids]
-            self._changed_ids += sum(map(operator.ne, shown, ids))
-            ids = shown
+            escaped_ids = [escaped(item_id).encode() for item_id in ids]
+            self._changed_ids += sum(map(operator.ne, escaped_ids, ids))
+            ids = escaped_ids
         self._write(b"\n".join((*ids, b"")))
 
     def _write_header(self) -> None:
@@ -359,9 +361,9 @@ def in_order(
     value, is_reversed = fields.columns_of(options.sort)[0].get, options.reverse
 
     def key(record: T) -> tuple[bool, object]:
-        known = value(record)
+        content = value(record)
         # Records without a value come last, in either order.
-        return (known is None) is not is_reversed, None if known is None else _sort_key(known)
+        return (content is None) is not is_reversed, None if content is None else _sort_key(content)
 
     if count is None:
         yield from sorted(records, key=key, reverse=is_reversed)

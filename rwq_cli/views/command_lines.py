@@ -36,12 +36,13 @@ class CommandLines(NamedTuple):
     def of_transit(self, transit: Transit, queue: bytes, item_id: bytes) -> str:
         """Return the command line that finishes the move of this item and of all others."""
         server = b"" if transit.server is None else b" " + shell_word(transit.server).encode()
-        there = os.fsdecode(server)
+        server_option = os.fsdecode(server)
         if not transit.is_copy:
-            to = f"mv --to {shell_word(transit.queue)}{' --to-url' if there else ''}{there}"
+            to = f"mv --to {shell_word(transit.queue)}"
+            to += f" --to-url{server_option}" if server_option else ""
             return self.of_item(to, queue, item_id)
-        lines = self._replace(server=f" -u{there}") if there else self
-        to = f"mv --to {shell_word(queue)}{self.to if there else ''}"
+        lines = self._replace(server=f" -u{server_option}") if server_option else self
+        to = f"mv --to {shell_word(queue)}{self.to if server_option else ''}"
         return lines.of_item(to, transit.queue, item_id)
 
 
@@ -66,9 +67,9 @@ def redis_cli(address: str) -> str:
 
 def shell_word(raw: bytes) -> str:
     """Quote bytes as a word that bash, zsh and ksh read as exactly these bytes, safe to show."""
-    shown = escaped(raw)
-    if shown.encode() == raw:
-        return shlex.quote(shown)
+    text = escaped(raw)
+    if text.encode() == raw:
+        return shlex.quote(text)
     # A hexadecimal digit that follows is not part of \xHH: two digits at most are read.
     quoted = raw.replace(b"\\", rb"\\").replace(b"'", rb"\'")
     characters = (chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in quoted)

@@ -103,8 +103,8 @@ def _rate(name: str, title: str, rank: int, help: str) -> "Field[Rates]":
     number = attrgetter(f"{name.partition('second')[0]}s")
 
     def value(rates: "Rates") -> float | None:
-        known: float | None = number(rates)
-        return None if known is None else round(known, 3)
+        per_second: float | None = number(rates)
+        return None if per_second is None else round(per_second, 3)
 
     def cell(rates: "Rates") -> str:
         is_time = name == "empty_in_seconds"
@@ -167,7 +167,7 @@ def write_stats(
     out.describe(
         counts,
         COUNT_FIELDS.plus(*([tick.time, *tick.rate_fields()] if tick else ())),
-        lambda each: [*count_sections(each), *([tick.section(each)] if tick else [])],
+        lambda record: [*count_sections(record), *([tick.section(record)] if tick else [])],
         csv_columns=columns,
     )
 
@@ -206,8 +206,8 @@ def count_sections(counts: Counts) -> list[Section]:
         names.insert(1, "processing")
     rows = COUNT_FIELDS.rows(counts, *names)
     if unknown:
-        how = "" if counts.leased is None else " (--deep counts them)"
-        rows.append((NOT_COUNTED, ", ".join(unknown) + how, "dim"))
+        remedy = "" if counts.leased is None else " (--deep counts them)"
+        rows.append((NOT_COUNTED, ", ".join(unknown) + remedy, "dim"))
     more: list[Line] = []
     if counts.oldest_waiting_s is not None:
         more.append(("next item", f"last used {human.ago(counts.oldest_waiting_s)}", None))

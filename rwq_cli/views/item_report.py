@@ -57,13 +57,13 @@ class Shown:
     def leases(self) -> dict[bytes, Lease]:
         facts, item_id = self.report.facts, self.item.item_id
         new, old = self.keys.lease(item_id), self.keys.old_lease(item_id)
-        found = {new: facts.new_lease, old: facts.old_lease}
-        return {key: lease for key, lease in found.items() if lease is not None}
+        leases = {new: facts.new_lease, old: facts.old_lease}
+        return {key: lease for key, lease in leases.items() if lease is not None}
 
     @cached_property
     def findings(self) -> list[Code]:
-        found = findings_about(self.report.facts)
-        return [*dict.fromkeys([*found, *[Code.WRONG_TYPE] * bool(self.wrong_types)])]
+        findings = findings_about(self.report.facts)
+        return [*dict.fromkeys([*findings, *[Code.WRONG_TYPE] * bool(self.wrong_types)])]
 
     @property
     def meaning(self) -> str:
@@ -136,13 +136,13 @@ def read_shown(
     # lists. Whole payloads are kept for a page.
     for page in in_batches(ids, later_max=0 if data else _PAGE_IDS):
         reports = lookup.inspect_items(queue, page)
-        items, found = lookup.describe(queue, reports, data=data, sizes=sizes)
-        if found is None:
+        items, results = lookup.describe(queue, reports, data=data, sizes=sizes)
+        if results is None:
             note("rwq: this user may not read results; none are shown")
         none = [None] * len(page)
         forecasts = none if eta_s is None else lookup.forecast(queue, reports, sample_s=eta_s)
         for item, report, key, forecast in zip(
-            items, reports, found or none, forecasts, strict=True
+            items, reports, results or none, forecasts, strict=True
         ):
             yield Shown(item, report, lines, key, forecast)
 
@@ -182,11 +182,11 @@ KEPT_FIELDS = (
 )
 
 
-def _lease_objects(shown: Shown) -> list[dict[str, object]]:
+def _lease_objects(explained: Shown) -> list[dict[str, object]]:
     return [
         {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
-        for key, lease in shown.leases.items()
-        if key not in shown.wrong_types
+        for key, lease in explained.leases.items()
+        if key not in explained.wrong_types
     ]
 
 
@@ -209,13 +209,13 @@ _FACTS: Sequence[tuple[str, str | Callable[[Shown], object], str]] = (
 )
 
 
-def _joined(part: str, shown: Shown) -> str | None:
-    return " ".join(getattr(REMEDIES[code], part) for code in shown.findings) or None
+def _joined(part: str, explained: Shown) -> str | None:
+    return " ".join(getattr(REMEDIES[code], part) for code in explained.findings) or None
 
 
 SHOWN_FIELDS: Fields[Shown] = Fields(
     "An item, explained",
-    *(each.within(attribute("item")) for each in ITEM_FIELDS.all),
+    *(column.within(attribute("item")) for column in ITEM_FIELDS.all),
     field("meaning", "meaning", "the state in a sentence"),
     field("next", "next.text", "what will happen next, in a sentence"),
     field("commands", "commands", "command lines to run next"),
@@ -224,32 +224,37 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
     *(field(part, partial(_joined, part), "of the findings") for part in ("cause", "cure")),
     field("places_per_second", "forecast.rate_per_s", "how fast the item moves up (`--eta`)"),
     field("result", "result", "the result kept under this ID; null if none", is_object=True),
-    *(each._replace(name=f"result.{each.name}") for each in KEPT_FIELDS),
+    *(column._replace(name=f"result.{column.name}") for column in KEPT_FIELDS),
     field("facts", "report", "what was read", is_object=True),
     *(field(f"facts.{name}", get, help) for name, get, help in _FACTS),
 )
 
 
-def show_sections(shown: Shown) -> list[Section]:
-    item, next = shown.item, shown.next.text
+def show_sections(explained: Shown) -> list[Section]:
+    item, next = explained.item, explained.next.text
     # The meaning has already explained the state.
-    also = [REMEDIES[code].cause for code in shown.findings if code.value != item.state.value]
-    cures = [REMEDIES[code].cure for code in shown.findings if REMEDIES[code].cure != next]
+    also = [REMEDIES[code].cause for code in explained.findings if code.value != item.state.value]
+    cures = [REMEDIES[code].cure for code in explained.findings if REMEDIES[code].cure != next]
     rows: list[Line] = [
         ("queue", escaped(item.queue), None),
         ("state", item.state.value, state_style(item.state) or "bold"),
-        ("", shown.meaning, None),
+        ("", explained.meaning, None),
         ("next", next, None),
         *(("also", cause, "red") for cause in also),
     ]
     commands = "result" if item.state is State.GONE else "commands"
-    for label, values, style in (("cure", cures, None), (commands, shown.commands, COMMAND_STYLE)):
-        rows += [("" if number else label, each, style) for number, each in enumerate(values)]
+    for label, values, style in (
+        ("cure", cures, None),
+        (commands, explained.commands, COMMAND_STYLE),
+    ):
+        rows += [("" if number else label, value, style) for number, value in enumerate(values)]
     sections = [Section(escaped(item.item_id), rows)]
-    if shown.wrong_types:
-        wrong = [(escaped(key), f"is a {kind}", "red") for key, kind in shown.wrong_types.items()]
+    if explained.wrong_types:
+        wrong = [
+            (escaped(key), f"is a {kind}", "red") for key, kind in explained.wrong_types.items()
+        ]
         sections.append(Section("Keys of the wrong type", wrong))
-    sections.append(Section("Facts", [*_fact_rows(shown)]))
+    sections.append(Section("Facts", [*_fact_rows(explained)]))
     if item.data is not None:
         sections.append(Section("Data", [("", _pretty(item.data), None)], is_data=True))
     elif item.preview is not None:
@@ -258,8 +263,8 @@ def show_sections(shown: Shown) -> list[Section]:
     return sections
 
 
-def _fact_rows(shown: Shown) -> Iterator[Line]:
-    item, report, facts = shown.item, shown.report, shown.report.facts
+def _fact_rows(explained: Shown) -> Iterator[Line]:
+    item, report, facts = explained.item, explained.report, explained.report.facts
     now_ms, data = facts.now_ms, "none"
     if facts.has_data:
         size = "" if item.payload_bytes is None else f"{human.size(item.payload_bytes)}, "
@@ -278,7 +283,7 @@ def _fact_rows(shown: Shown) -> Iterator[Line]:
         yield "cleaning list", _times(facts.in_cleaning), None
     no_lease = "none; a client that knows one lease key has ended it" if facts.was_ended else "none"
     yield "lease", no_lease if facts.lease is None else _lease(facts.lease, now_ms), None
-    for key in shown.leases:
+    for key in explained.leases:
         yield "lease key", escaped(key), "dim"
     for label, score, unix_ms in (
         ("due", facts.due_ms, item.due_ms),
@@ -293,23 +298,25 @@ def _fact_rows(shown: Shown) -> Iterator[Line]:
     if facts.returns is not None:
         times = "once" if facts.returns == 1 else f"{human.count(facts.returns)} times"
         yield "returns", f"{times}, by cleans or after failed attempts", None
-    if (result := shown.result) is not None:
-        given = "none given" if result.result_bytes is None else human.size(result.result_bytes)
+    if (result := explained.result) is not None:
+        size_shown = (
+            "none given" if result.result_bytes is None else human.size(result.result_bytes)
+        )
         expiry = "no expiry"
         if result.ttl_ms is not None:
             expiry = f"expires in {human.duration(result.ttl_ms / 1000)}"
         whose = ", of an earlier item with this ID" if item.state.has_data else ""
         completed = human.when(result.completed_ms, now_ms)
-        yield "result", f"{result.status.value} {completed}, {given}, {expiry}{whose}", None
+        yield "result", f"{result.status.value} {completed}, {size_shown}, {expiry}{whose}", None
 
 
 def _lease(lease: Lease, now_ms: int) -> str:
-    left = "no expiry"
+    expiry = "no expiry"
     if lease.ttl_ms is not None:
-        left = f"ends {human.when(now_ms + lease.ttl_ms, now_ms)}"
+        expiry = f"ends {human.when(now_ms + lease.ttl_ms, now_ms)}"
     if is_guard(lease):
-        return f"none; guarded, {left}"
-    return f"{left}, held by {escaped(lease.holder) or 'an unknown holder'}"
+        return f"none; guarded, {expiry}"
+    return f"{expiry}, held by {escaped(lease.holder) or 'an unknown holder'}"
 
 
 def _times(count: int) -> str:

@@ -145,7 +145,9 @@ def columns_for(
             column._replace(title="HELD") if column.name == "idle_seconds" else column
             for column in columns
         ]
-    return [each._replace(format=formats.get(each.flat_name, each.format)) for each in columns]
+    return [
+        column._replace(format=formats.get(column.flat_name, column.format)) for column in columns
+    ]
 
 
 def plain_order(columns: Columns, listing: str | None) -> Columns:

@@ -139,12 +139,12 @@ _SETTING = "the setting is the server's, not the queue's"
 REMEDIES = {
     **{
         Code(state.value): Remedy(
-            each.meaning,
-            each.cure or each.next_sentence,
-            each.command or f"rwq {each.verbs[0]}",
-            each.left_because,
+            meaning.meaning,
+            meaning.cure or meaning.next_sentence,
+            meaning.command or f"rwq {meaning.verbs[0]}",
+            meaning.left_because,
         )
-        for state, each in STATES.items()
+        for state, meaning in STATES.items()
         if state.value in tuple(Code)
     },
     Code.TWO_HOLDERS: Remedy(

@@ -112,10 +112,10 @@ class LiveNotes(Notes):
 def live_line(progress: Progress, rate: float) -> str:
     parts = [counted(progress), f"{rate:,.1f}/s", f"{progress.running:,} running"]
     if progress.left is not None:
-        left = f"{progress.left:,} left"
+        remaining = f"{progress.left:,} left"
         if progress.left and rate:
-            left += f" (~{human.duration(max(1, round(progress.left / rate)))})"
-        parts.append(left)
+            remaining += f" (~{human.duration(max(1, round(progress.left / rate)))})"
+        parts.append(remaining)
     if progress.is_stopping:
         parts.append("stopping")
     elif progress.is_paused:
