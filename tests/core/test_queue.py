@@ -286,6 +286,7 @@ def test_items_share_one_connection(raw: Redis) -> None:
                     assert item is not None
                     ACTS[act][0](item)
         next(queue.complete_many([b"1", b"2"]))
+        queue.lengths()
         assert made() == before
 
 
