@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.clock import Clock
+from rwq_cli.core.inspect import ages
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
 from rwq_cli.core.server.commands import ScriptCommand, Transaction
 from tests.clusters import PrivateCluster, PrivateSentinels, running_cluster, running_sentinels
@@ -608,6 +609,12 @@ def lasts(raw: redis.Redis, seconds: float, *keys: bytes | str) -> bool:
     left_s = [raw.pttl(key) / 1000 for key in keys]
     passed_s = _connected_s(raw)
     return all(seconds - passed_s <= each_s <= seconds for each_s in left_s)
+
+
+@pytest.fixture
+def up_for_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server has been up for longer than the idle times that a test gives to keys."""
+    monkeypatch.setattr(ages, "LOADING_S", 10 * 86_400)
 
 
 def has_aged(raw: redis.Redis, seconds: int, age_s: float | None) -> bool:

@@ -70,7 +70,7 @@ _FILTERS: dict[str, tuple[Any, ...]] = {
     ),
     "id_glob": ("--id-glob GLOB", bytes, "Only IDs that match.", os.fsencode),
     "older_than_s": (
-        *("--older-than DUR", float, "Only items last used longer ago than this."),
+        *("--older-than DUR", float, "Only items older than this, or buried for longer."),
         lambda text: parse_duration(text, inf),
     ),
     "holder_glob": (
@@ -115,7 +115,7 @@ def _filters(offered: Iterable[State], *left_out: str) -> list[Parameter]:
 
 
 def _selection(
-    _settings: Settings,
+    settings: Settings,
     *,
     states: Sequence[State] | None = None,
     match: "Callable[[bytes], object] | None" = None,
@@ -125,6 +125,9 @@ def _selection(
     for name, possible in _IMPLIED.items():
         if states and others.get(name) is not None:
             check_possible(_OPTIONS[name], states, possible)
+    if others.get("older_than_s") is not None:
+        text = "rwq: some items are not chosen, as the server tells no age of them that can be true"
+        others["on_unknown_age"] = lambda _item: settings.environment.note(text, once=True)
     holds = match
     if where:
         from rwq_cli.input.where import all_of

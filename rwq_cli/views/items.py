@@ -84,7 +84,7 @@ ITEM_FIELDS: Fields[Item] = Fields(
     field("data", "data", "the data, if requested (`lease`, `--data`)", _DATA, rank=3),
     field("preview", preview_text, "the first 200 bytes of the data, escaped", _PREVIEW, "DATA", 3),
     field("position", "position", "0 = next to be leased; null if not waiting", _PLACE, "#", 5),
-    field("idle_seconds", "idle_s", "since it was added, taken or last used", _AGE, "AGE", rank=8),
+    field("idle_seconds", "idle_s", "since it was added, used or buried", _AGE, "AGE", rank=8),
     field("lease", "lease", "or null; a guard of a delayed or buried item counts", is_object=True),
     field("lease.holder", "lease.holder", "who holds it, escaped", _HOLDER, "HOLDER", 6),
     field("lease.ttl_ms", "lease.ttl_ms", "the time left; null = no expiry", _LEFT, "TIME LEFT", 7),

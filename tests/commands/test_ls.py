@@ -85,6 +85,7 @@ def test_a_guard_is_not_shown_as_a_lease(rwq: Rwq, foreign: Foreign) -> None:
     assert records["delayed"]["lease"]["holder"].startswith("rwq-delayed:")
 
 
+@pytest.mark.usefixtures("up_for_days")
 @pytest.mark.needs("no-touch")
 def test_the_table_and_its_footer(rwq: Rwq, foreign: Foreign) -> None:
     rwq("add", "--id-from", "line", "resize cat.png", "x" * 2000)

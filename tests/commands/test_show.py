@@ -60,6 +60,7 @@ def test_a_state_is_explained_and_the_suggested_commands_work(
         assert changed or raw.pttl("jobs:lease:a") > lease_left, command
 
 
+@pytest.mark.usefixtures("up_for_days")
 @pytest.mark.needs("no-touch")
 def test_all_of_a_waiting_item(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"z", b"a")

@@ -104,7 +104,9 @@ class QueueWatch:
         if left_out and not samples:
             raise left_out[0]
         started_s = perf_counter()
-        ages = next_ages({self._queues[n]: each.next[::-1] for n, each in samples.items()})
+        next_ids = {self._queues[name]: sample.next[::-1] for name, sample in samples.items()}
+        # The nodes of a cluster started one by one.
+        ages = next_ages(next_ids, None if self._connection.is_cluster else status.uptime_s)
         call_s = max(call_s, perf_counter() - started_s)
         self._count_taken(samples)
         now_s = self._clock.monotonic()

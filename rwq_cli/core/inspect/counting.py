@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.ages import believed
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor
 from rwq_cli.core.inspect.queues import NEXT_ENTRIES
 from rwq_cli.core.inspect.server_status import status_commands, status_from
@@ -188,13 +189,13 @@ def _with_waiting(
         raise due
     server, replies = status_from(replies[: len(status)]), replies[len(status) :]
     # The first may be ghosts.
-    ages = (age for age in replies[: len(following)] if isinstance(age, int))
+    ages = (believed(idle_s, server.uptime_s) for idle_s in replies[: len(following)])
     left = iter(replies[len(following) :])
     pairs = zip(left, left, strict=True)
     sizes = sorted(size for there, size in pairs if there == 1 and isinstance(size, int))
     return known._replace(
         due=due,
-        oldest_waiting_s=next(ages, None),
+        oldest_waiting_s=next((age for age in ages if age is not None), None),
         server=server,
         payload_sampled=len(sizes),
         payload_min_bytes=min(sizes, default=None),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from rwq_cli.core.batches import LONGEST_LIST, Flush
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.ages import ServerAges
 from rwq_cli.core.inspect.cursor import (
     PAGE_SIZE,
     ListCursor,
@@ -63,6 +64,9 @@ def items(
     if wanted is not None:
         page_size = min(PAGE_SIZE, wanted) if selection.is_all else PAGE_SIZE
     _begin(queue, source, wanted)
+    is_of_buried = selection.states == frozenset({State.BURIED}) or source == Source(buried=True)
+    if selection.older_than_s is not None and not is_of_buried:
+        ServerAges.of_server(queue).check(selection.older_than_s)
     detail = detail_of(queue, data=data, bare=bare)
     # What selects is read in any case.
     read: Detail = "data" if selection.needs_data else detail
@@ -230,6 +234,10 @@ def _walk(
     yield [(facts.item_id, facts.state, None, facts) for facts in deep]
 
 
+# How long the ages of items that were chosen by them may still grow until a verb acts.
+_CHOICE_S = 3600
+
+
 class Chosen(NamedTuple):
     """Items to act on, and the conditions that they were chosen by, which are checked again."""
 
@@ -270,6 +278,9 @@ def choose(
             tokens.setdefault(item_id, _token_of(item, selection))
         if len(chosen) == limit:
             break
+    longest_age_s = None
+    if selection.older_than_s is not None:
+        longest_age_s = ServerAges.of_server(queue).longest_s + _CHOICE_S
     in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
     if in_transit:
         now = {facts.item_id: facts.state for facts in look_twice(queue, in_transit, grace_s)}
@@ -277,6 +288,7 @@ def choose(
     expected = Expected(
         states,
         selection.older_than_s,
+        longest_age_s,
         tokens if selection.needs_token else None,
         chosen.keys() & in_transit,
     )

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from rwq_cli.core.batches import FEW_IDS
 from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
+from rwq_cli.core.inspect.ages import ServerAges
 from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.results import ResultKey, read_result_keys
 from rwq_cli.core.model import PREVIEW_BYTES, Item, State
@@ -256,9 +257,10 @@ def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
 def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterator[Item]:
     """Add idle times, which are read first, as reading data may reset them; sizes and data."""
     remaining = iter(items)
-    if detail != "bare":
+    if items and detail != "bare":
         ids = [item.item_id for item in items]
         args = {"what": detail, "preview_bytes": PREVIEW_BYTES}
+        ages = ServerAges.of_server(queue)
         # A structure of the wrong type keeps them from being read.
         with suppress(WrongType):
             for read, reply in read_parts(queue, "details", ids, 3, **args):
@@ -268,7 +270,7 @@ def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterato
                     # STRLEN of a missing key is 0, like that of an empty payload.
                     has_data = item.state.has_data
                     yield item._replace(
-                        idle_s=idle_s,
+                        idle_s=ages.of_item(item, idle_s),
                         payload_bytes=size if has_data else None,
                         preview=data[:PREVIEW_BYTES] if has_data and data is not None else None,
                         data=data if detail == "data" else None,

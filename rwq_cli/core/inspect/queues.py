@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.ages import believed
 from rwq_cli.core.keys import PER_ID_INFIXES, glob_pattern, is_glob, owner_of_structure, pattern_of
 
 if TYPE_CHECKING:
@@ -81,16 +82,17 @@ def has_items(queue: Queue) -> bool:
     return any(queue.call_all([("EXISTS", keys.item(item_id)) for item_id in ids]))
 
 
-def next_ages(next_ids: Mapping[Queue, Sequence[bytes]]) -> dict[bytes, int]:
+def next_ages(next_ids: Mapping[Queue, Sequence[bytes]], uptime_s: int | None) -> dict[bytes, int]:
     """By queue name, about how long its next item has waited, seconds, if that is known. Queues, on
-    one connection, come with the next entries of main, of which the first may be ghosts."""
+    one connection, come with the next entries of main, of which the first may be ghosts; the server
+    is up for `uptime_s`."""
     pairs = [(queue, item_id) for queue, own in next_ids.items() for item_id in own]
     if not pairs:
         return {}
     commands = [("OBJECT", "IDLETIME", queue.keys.item(item_id)) for queue, item_id in pairs]
     replies = pairs[0][0].connection.root.call_all(commands, return_errors=True)
     ages: dict[bytes, int] = {}
-    for (queue, _), age in zip(pairs, replies, strict=True):
-        if isinstance(age, int):
+    for (queue, _), idle_s in zip(pairs, replies, strict=True):
+        if (age := believed(idle_s, uptime_s)) is not None:
             ages.setdefault(queue.name, age)
     return ages

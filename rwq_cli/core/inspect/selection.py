@@ -62,7 +62,8 @@ class Selection(NamedTuple):
         match: Decides whether an item with this data is selected, such as the `search` of a
             compiled regular expression; None for any.
         id_glob: A glob that the whole ID must match; None for any.
-        older_than_s: Only items idle for at least this many seconds; None for any.
+        older_than_s: Only items of at least this age, seconds; None for any. See `ages`.
+        on_unknown_age: Called with each item that is not selected because its age is unknown.
         holder_glob: Only items that a holder has leased who matches this glob; None for any.
         reason_glob: Only items that are buried for a reason that matches this glob; None for any.
         returns: Decides about the number of times that an item came back; None for any.
@@ -73,6 +74,7 @@ class Selection(NamedTuple):
     match: Callable[[bytes], object] | None = None
     id_glob: bytes | None = None
     older_than_s: float | None = None
+    on_unknown_age: Callable[[Item], object] = lambda _item: None
     holder_glob: bytes | None = None
     reason_glob: bytes | None = None
     returns: Callable[[float], bool] | None = None
@@ -118,10 +120,13 @@ class Selection(NamedTuple):
         )
 
     def accepts_details(self, item: Item) -> bool:
-        """Decide about an item by its idle time and its data, which were read."""
-        least_s = self.older_than_s
-        if least_s is not None and (item.idle_s is None or item.idle_s < least_s):
-            return False
+        """Decide about an item by its age and its data, which were read."""
+        if self.older_than_s is not None:
+            if item.idle_s is None:
+                self.on_unknown_age(item)
+                return False
+            if item.idle_s < self.older_than_s:
+                return False
         return self.match is None or (item.data is not None and bool(self.match(item.data)))
 
 

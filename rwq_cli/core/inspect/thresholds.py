@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.health import Refusal
+from rwq_cli.core.inspect.ages import LOADING_S
 from rwq_cli.core.inspect.counting import counts as count_queue
 from rwq_cli.core.inspect.history import stalled_s
 from rwq_cli.core.inspect.listing import choose
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.model import Counts, State
-
-# Idle times begin a little after the server does, and are whole seconds.
-_LOADING_S = 2
 
 
 class Level(StrEnum):
@@ -142,7 +140,7 @@ def evaluate(counts: Counts, limits: Mapping[Measure, Limits], stalled: int | No
                 level = alarm
         evaluations[measure] = Evaluation(measure, value, bounds, level)
     age_s, up_s = evaluations[Measure.AGE].value, counts.server and counts.server.uptime_s
-    is_cut = age_s and up_s is not None and up_s <= age_s + _LOADING_S
+    is_cut = age_s and up_s is not None and up_s <= age_s + LOADING_S
     return Check(counts, evaluations, up_s if is_cut else None)
 
 

@@ -307,8 +307,8 @@ def recorded(
 
 
 def once_read(queue: Queue, expected: Expected) -> Expected:
-    """The conditions for items that are read first, where that resets their idle times."""
-    return expected if queue.connection.set_no_touch() else expected._replace(idle_s=None)
+    """The conditions for items that are read first, where that resets their ages."""
+    return expected if queue.connection.set_no_touch() else expected._replace(age_s=None)
 
 
 def saving(

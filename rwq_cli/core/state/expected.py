@@ -18,8 +18,9 @@ class Expected(NamedTuple):
 
     # None for any.
     states: frozenset[State] | None = None
-    # The minimum idle time, seconds; None for any.
-    idle_s: float | None = None
+    # The minimum age, seconds, and the longest that can be true; None for any: see `inspect.ages`.
+    age_s: float | None = None
+    longest_age_s: float | None = None
     # By ID, the token of what was seen of the item (for `repair` a digest: see `FirstLook`); None
     # for anything.
     tokens: Mapping[bytes, bytes] | None = None
@@ -30,7 +31,8 @@ class Expected(NamedTuple):
     def args(self) -> dict[str, Any]:
         return {
             "states": ";".join(sorted(self.states or ())),
-            "idle_min": self.idle_s,
+            "age_min": self.age_s,
+            "age_max": self.longest_age_s,
             "has_tokens": self.tokens is not None,
         }
 

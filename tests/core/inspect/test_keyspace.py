@@ -129,6 +129,7 @@ def ghosts(count: int) -> list[bytes]:
     return numbered(count, b"ghost %d")
 
 
+@pytest.mark.usefixtures("up_for_days")
 @pytest.mark.parametrize("count", [0, 1, NEXT_ENTRIES - 1])
 def test_the_age_is_that_of_the_first_item_behind_ghosts(
     queue: WorkQueue, foreign: Foreign, raw: Redis, as_user: AsUser, count: int
@@ -139,8 +140,8 @@ def test_the_age_is_that_of_the_first_item_behind_ghosts(
         foreign.unused_for(item_id, age_s)
     assert has_aged(raw, 300, queue.counts().oldest_waiting_s)
     following = [*ghosts(count), b"a", b"b"]
-    ages = next_ages({queue: following, queue.sibling("none"): [b"x"]})
+    ages = next_ages({queue: following, queue.sibling("none"): [b"x"]}, None)
     assert list(ages) == [b"jobs"]
     assert has_aged(raw, 300, ages[b"jobs"])
     limited = WorkQueue(as_user("+@all", "-object"), b"jobs")
-    assert next_ages({limited: following}) == {}
+    assert next_ages({limited: following}, None) == {}

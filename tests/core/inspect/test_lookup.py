@@ -113,6 +113,7 @@ def test_an_item_that_moves_between_the_reads_is_found_once(
     assert (facts.in_main, facts.in_processing) == found
 
 
+@pytest.mark.usefixtures("up_for_days")
 @pytest.mark.needs("no-touch")
 def test_looking_changes_nothing_not_even_an_idle_time(
     queue: WorkQueue, raw: Redis, foreign: Foreign

@@ -2,13 +2,14 @@
 -- include: digest, locate
 -- writes: processing LREM LSET RPOP; main LREM LSET RPOP
 -- arg states  the expected states, joined by ';'; '' for any
--- arg idle_min:number  the minimum idle time, seconds; '' for any
+-- arg age_min:number  the minimum age, seconds; '' for any
+-- arg age_max:number  the longest idle time that can be true, seconds; '' for any
 -- arg has_tokens:flag  each ID is followed by a token of what was seen of it, '' if nothing was
 local expected_states = states ~= '' and {} or nil
 for state in string.gmatch(states, '[^;]+') do
   expected_states[state] = true
 end
-local is_by_facts = not (idle_min or has_tokens)
+local is_by_facts = not (age_min or has_tokens)
 local expects_any = expected_states or not is_by_facts
 
 local tokens = {}
@@ -33,13 +34,22 @@ local function is_in_expected_state(facts, now_ms)
   return not is_held and expected_states.waiting or facts.processing > 0 and expected_states[in_processing]
 end
 
--- Whether a located item with data no longer meets the conditions. The idle time is read first, because reading the
--- data may reset it.
+-- Whether an item is younger than the minimum age, or its age is unknown.
+local function is_too_young(id, facts, now_ms)
+  if state_of(facts, now_ms) == 'buried' then
+    return now_ms - facts.buried_ms < age_min * 1000
+  end
+  local idle = redis.pcall('OBJECT', 'IDLETIME', item_prefix .. id)
+  return type(idle) ~= 'number' or idle < age_min or idle > (age_max or idle)
+end
+
+-- Whether a located item with data no longer meets the conditions. The age is read first, because reading the data may
+-- reset it.
 local function is_changed(id, facts, now_ms)
-  local idle = idle_min and redis.pcall('OBJECT', 'IDLETIME', item_prefix .. id)
+  local is_young = age_min and is_too_young(id, facts, now_ms)
   local token = tokens[id] or ''
   return expected_states and not is_in_expected_state(facts, now_ms)
-    or type(idle) == 'number' and idle < idle_min
+    or is_young
     or token ~= '' and differs_from(token, id, facts)
 end
 
