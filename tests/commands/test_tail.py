@@ -267,3 +267,24 @@ def test_a_server_that_is_lost_is_waited_for(rwq: Rwq, start_server: StartServer
     assert process.returncode == 0
     assert b'"event": "added"' in out
     assert b"no changes were seen" in err
+
+
+def test_a_process_that_is_stopped_costs_the_server_a_bounded_buffer(
+    rwq: Rwq, start_server: StartServer
+) -> None:
+    server = start_server("--client-output-buffer-limit", "pubsub 1mb 0 0")
+    process = rwq.start("tail", "-q", "jobs", "-o", "jsonl", "-u", server.url)
+    largest = 0
+    with server.client() as raw:
+        until(lambda: is_followed(raw))
+        process.send_signal(signal.SIGSTOP)
+        for start in range(0, 60_000, 1000):
+            raw.mset({b"jobs:item:%040d" % (start + number): b"" for number in range(1000)})
+            largest = max(largest, *(int(client["omem"]) for client in raw.client_list()))
+        assert not is_followed(raw)
+        process.send_signal(signal.SIGCONT)
+        until(lambda: is_followed(raw))
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate()
+    assert largest < 2 << 20
+    assert b"no changes were seen" in err

@@ -13,9 +13,8 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.inspect.rates import ItemTotals, RateMeter, Rates, Sample
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.server import tracking
-from rwq_cli.core.server.address import Server, connect
 from rwq_cli.core.server.tracking import Tracker, prefixes_of
-from tests.conftest import AsUser, FakeClock, Foreign, StartServer
+from tests.conftest import AsUser, FakeClock, Foreign
 from tests.driver import until
 from tests.support import numbered
 
@@ -144,6 +143,24 @@ def test_no_deletion_is_counted_twice_or_never_while_looking(
     assert (len(samples) > 10, sum(done)) == (True, items)
 
 
+def test_what_is_named_after_it_was_counted_is_not_counted_again(
+    looker: Looker, foreign: Foreign, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An item that is done after the changes were taken, and before EXISTS."""
+    foreign.waiting(b"a", b"b")
+    take = Tracker.take
+
+    def take_late(tracker: Tracker) -> tracking.Changes:
+        changes = take(tracker)
+        raw.pipeline().delete(foreign.keys.item(b"a")).lrem(foreign.keys.main, 0, "a").execute()
+        return changes
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Tracker, "take", take_late)
+        assert looker.look() == (2, 1)
+    assert looker.look() == (0, 0)
+
+
 def test_several_queues_and_one_that_comes_later(
     queue: WorkQueue, meter: RateMeter, raw: redis.Redis
 ) -> None:
@@ -191,26 +208,6 @@ def test_a_user_who_may_not_follow_gets_no_rates_and_the_reason(
     (note,) = looker.notes
     assert note.startswith("rwq: rates are unknown: ")
     assert "subscribe" in note
-
-
-def test_a_process_that_is_stopped_costs_the_server_a_bounded_buffer(
-    start_server: StartServer,
-) -> None:
-    """As SIGSTOP does: the thread reads nothing, and the server goes on."""
-    server = start_server("--client-output-buffer-limit", "pubsub 1mb 0 0")
-    with connect(Server(server.url)) as connection, server.client() as raw:
-        reader = Tracker(connection, [b"jobs:item:"])
-        reader._receive = lambda: sleep(0.05)  # type: ignore[method-assign]
-        seen = 0
-
-        def largest() -> int:
-            return max(int(client["omem"]) for client in raw.client_list())
-
-        for start in range(0, 60_000, 1000):
-            raw.mset({b"jobs:item:%040d" % (start + n): b"" for n in range(1000)})
-            seen = max(seen, largest())
-        reader.close()
-    assert seen < 3 << 20
 
 
 def test_totals_of_a_service(
