@@ -35,6 +35,12 @@ _KIND = kind_of(Status.SET, (Status.MISSING,))
 _KIND = _KIND._replace(failed=_KIND.failed | {"rejected"})
 # How many IDs are looked up together, if they are named.
 _NAMED_MAX = 100_000
+# An editor that ends so soon has opened a window, and left the file to it.
+_AT_ONCE_S = 0.1
+_NO_WAIT = (
+    "rwq: the editor ended at once; if it has a window, give it its option to wait, as in "
+    "EDITOR='code --wait': what is saved from now on is lost"
+)
 # How many items are read together if the command runs once for each.
 _RUN_ITEMS = 500
 
@@ -50,6 +56,9 @@ class Change(NamedTuple):
     lines: Annotated[
         bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")
     ] = False
+    allow_empty: Annotated[
+        bool, option("--allow-empty", "No output of the command is empty data, not a failure.")
+    ] = False
 
 
 @command(
@@ -57,7 +66,7 @@ class Change(NamedTuple):
     ok="done, even if nothing was changed",
     no="nothing was written",
     excludes=["--run --file"],
-    needs={"--lines": "--run"},
+    needs={"--lines": "--run", "--allow-empty": "--run"},
 )
 @selects(ITEMS)
 @provided("change", Change)
@@ -105,7 +114,9 @@ class _Editing:
         self._change, self._choice, self._queue = change, choice, queue
         self._settings = settings = change.settings
         variables = settings.environment.variables
-        self._command = EditCommand(change.run or "", change.lines, variables, set())
+        self._command = EditCommand(
+            change.run or "", change.lines, change.allow_empty, variables, set()
+        )
         self.drafts: dict[bytes, Draft] = {}
         self.lossy: dict[str, list[Edit]] = {}
         self.rejected = 0
@@ -148,7 +159,7 @@ class _Editing:
         for item, data in zip(as_chosen, self._revised(as_chosen), strict=True):
             if isinstance(data, Refused):
                 self._reject(item, data.reason, out)
-            elif self._asks and (loss := _loss(item, data)):
+            elif self._asks and (loss := _loss(item, data, self._change.allow_empty)):
                 self.lossy.setdefault(loss, []).append((item, data))
             else:
                 yield item, data
@@ -166,7 +177,10 @@ class _Editing:
                 continue
             draft = self.drafts[item.item_id] = _draft(self._settings, self._queue, item)
             self._queue.progress.hide()
+            began_s = self._queue.clock.monotonic()
             run_editor(self._settings.environment, draft.path)
+            if not draft.is_changed and self._queue.clock.monotonic() - began_s < _AT_ONCE_S:
+                self._settings.environment.note(_NO_WAIT)
             yield draft.read()
 
     def _reject(self, item: ItemSnapshot, reason: str, out: Outcomes[Outcome]) -> None:
@@ -218,9 +232,11 @@ def _is_as_chosen(item: ItemSnapshot, expected: Expected) -> bool:
     return has_data and (states is None or item.state in states)
 
 
-def _loss(item: ItemSnapshot, data: bytes) -> str | None:
+def _loss(item: ItemSnapshot, data: bytes, allows_empty: bool) -> str | None:
     """Describe for a question how an edit would spoil good data; return None if it would not."""
     if item.data and not data:
+        if allows_empty:
+            return None
         # As happens if an input fails.
         return "replace the data with nothing in {}"
     if json_error(data) is not None and json_error(item.data) is None:

@@ -13,6 +13,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
 
+from msgspec import DecodeError, Raw
+from msgspec.json import Decoder
+
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.environment import (
     Environment,
@@ -31,6 +34,8 @@ LINES_MAX = 5000
 # The exit codes of a shell for a command that it cannot run.
 _CANNOT_RUN = (126, 127)
 _REASON_BYTES = 200
+# Fewer values than this may trade places by an edit, such as true and false.
+_TOLD_APART_MIN = 3
 
 
 class EditorError(RwqError, code="editor"): ...
@@ -150,6 +155,8 @@ class EditCommand(NamedTuple):
     # With `by_lines`, it reads and writes many items, one per line.
     line: str
     by_lines: bool
+    # Whether no output is new data, too, and not a failure.
+    allows_empty: bool
     variables: Mapping[str, str]
     # The processes that run now: a signal ends them, too.
     running: "set[subprocess.Popen[bytes]]"
@@ -169,21 +176,31 @@ class EditCommand(NamedTuple):
 
     def _run_on_one(self, data: bytes) -> bytes | Refused:
         output = self._output(data)
-        return output if isinstance(output, Refused) else without_added_newline(data, output)
+        if isinstance(output, Refused):
+            return output
+        return self._checked(data, without_added_newline(data, output))
 
     def _run_on_lines(self, data: Sequence[bytes]) -> list[bytes | Refused]:
         several = Refused("it has several lines, which --lines cannot tell from items")
-        lines = [each for each in data if b"\n" not in each]
+        lines = [line for line in data if b"\n" not in line]
         output = self._output(b"".join(b"%b\n" % line for line in lines)) if lines else b""
         if not isinstance(output, Refused):
-            found = output.split(b"\n")
-            # The last element is empty, or a last line without a newline.
-            found = found if found[-1] else found[:-1]
-            if len(found) == len(lines):
-                left = iter(found)
-                return [several if b"\n" in each else next(left) for each in data]
-            output = Refused(f"the command wrote {len(found):,} lines for {len(lines):,} items")
-        return [several if b"\n" in each else output for each in data]
+            # The last line may end without a newline.
+            new_lines = output.removesuffix(b"\n").split(b"\n") if output else []
+            if len(new_lines) != len(lines):
+                count = f"{len(new_lines):,} lines for {len(lines):,} items"
+                output = Refused(f"the command wrote {count}")
+            elif _are_reordered(lines, new_lines):
+                output = Refused("the command wrote the same lines or values in another order")
+            else:
+                results = map(self._checked, lines, new_lines)
+                return [several if b"\n" in item else next(results) for item in data]
+        return [several if b"\n" in item else output for item in data]
+
+    def _checked(self, before: bytes, after: bytes) -> bytes | Refused:
+        if before and not after and not self.allows_empty:
+            return Refused("the command wrote nothing for it, which needs --allow-empty")
+        return after
 
     def _output(self, data: bytes) -> bytes | Refused:
         pipe = subprocess.PIPE
@@ -205,3 +222,24 @@ class EditCommand(NamedTuple):
         if done.returncode < 0:
             ended = f"signal {-done.returncode}"
         return Refused(f"the command ended with {ended}: {reason.strip()}")
+
+
+def _are_reordered(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
+    """Whether lines stand in another order than before, or the values of a field of JSON objects
+    that tells all of them apart, as after `sort`: which line belongs to which item is then lost."""
+
+    def is_other_order(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
+        return old != new and sorted(old) == sorted(new)
+
+    if is_other_order(before, after):
+        return True
+    decode = Decoder(dict[str, Raw]).decode
+    with suppress(DecodeError, KeyError):
+        old_objects, new_objects = list(map(decode, before)), list(map(decode, after))
+        for name in old_objects[0] if len(before) >= _TOLD_APART_MIN else ():
+            old_values = [bytes(value[name]) for value in old_objects]
+            if len(set(old_values)) == len(before):
+                new_values = [bytes(value.get(name, Raw(b""))) for value in new_objects]
+                if is_other_order(old_values, new_values):
+                    return True
+    return False

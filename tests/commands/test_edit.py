@@ -92,7 +92,10 @@ def test_nothing_is_written_if_nothing_changed(
 ) -> None:
     foreign.waiting(b"a")
     for script in ("true", 'echo >> "$1"', 'cp "$1" "$1~"; mv "$1~" "$1"'):
-        assert edit(script, "a").as_tuple() == (0, "", "unchanged 1\n")
+        result = edit(script, "a")
+        assert (result.code, result.notes.splitlines()[-1]) == (0, "unchanged 1")
+    assert "EDITOR='code --wait'" in edit("true", "a").notes
+    assert "wait" not in edit("sleep 0.2", "a").notes
     assert (undo_files(rwq), list(drafts.iterdir())) == ([], [])
 
 

@@ -52,6 +52,19 @@ def test_place_lease_and_state_stay_and_one_undo_is_for_all(
         (("--run", "grep nothing"), "the command ended with code 1: nothing on stderr"),
         (("--run", "echo why >&2; exit 3"), "the command ended with code 3: why"),
         (("--lines", "--run", "head -1"), "the command wrote 1 lines for 3 items"),
+        (("--run", "true"), "the command wrote nothing for it, which needs --allow-empty"),
+        (
+            ("--lines", "--run", "sed s/.*//"),
+            "the command wrote nothing for it, which needs --allow-empty",
+        ),
+        (
+            ("--yes", "--lines", "--run", "sort -r"),
+            "the command wrote the same lines or values in another order",
+        ),
+        (
+            ("--yes", "--lines", "--run", "sed 's/}/,\"x\":1}/' | sort -r"),
+            "the command wrote the same lines or values in another order",
+        ),
         (("--lines", "--run", "kill -9 $$"), "the command ended with signal 9: nothing on stderr"),
     ],
 )

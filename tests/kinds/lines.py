@@ -66,6 +66,7 @@ OF_OPTIONS: dict[str, tuple[str, str]] = {
     "edit --file": ("edit w1 --yes", "--file {file}"),
     "edit --run": ("edit w1 --yes", "--run cat"),
     "edit --lines": ("edit w1 --yes --run cat", "--lines"),
+    "edit --allow-empty": ("edit w1 --yes --run true", "--allow-empty"),
     "mv --to": ("mv w1 --to {other} --yes", "--to copy"),
     "mv --force": ("mv l1 --to other --yes", "--force"),
     "mv --follow": ("mv --state waiting --to other --yes", "--follow"),
