@@ -151,12 +151,12 @@ class Tail:
         by_name: dict[bytes, dict[bytes, Changed]] = {queue.name: {} for queue in queues}
         for key, change in changes.keys.items():
             for infix in (b":item:", b":leased_by_session:", b":lease:"):
-                name, found, item_id = key.partition(infix)
-                if found and name in by_name:
+                name, separator, item_id = key.partition(infix)
+                if separator and name in by_name:
                     if self._matches(item_id):
-                        own = by_name[name]
-                        known = own.get(item_id, Changed(change.at_s))
-                        own[item_id] = known.plus(change, is_data=infix == b":item:")
+                        changed = by_name[name]
+                        before = changed.get(item_id, Changed(change.at_s))
+                        changed[item_id] = before.plus(change, is_data=infix == b":item:")
                     break
         events = [event for tail in tails for event in tail.events(by_name[tail.name])]
         if changes.missed or changes.has_flushed:
@@ -243,26 +243,28 @@ class _QueueTail:
             atomic=True,
         )
         counts: list[dict[bytes, int]] = []
-        for left, right, length in zip(ends[:2], ends[2:4], ends[4:], strict=True):
+        for newest, oldest, length in zip(ends[:2], ends[2:4], ends[4:], strict=True):
             # Short lists were read twice.
-            overlap = max(0, len(left) + len(right) - length)
-            found: dict[bytes, int] = {}
-            for entry in [*left, *right[overlap:]]:
+            overlap = max(0, len(newest) + len(oldest) - length)
+            number_of: dict[bytes, int] = {}
+            for entry in [*newest, *oldest[overlap:]]:
                 if entry in wanted:
-                    found[entry] = found.get(entry, 0) + 1
-            counts.append(found)
+                    number_of[entry] = number_of.get(entry, 0) + 1
+            counts.append(number_of)
         main, processing = counts
         is_whole = max(ends[4:]) <= 2 * entries
         far: list[bytes] = []
-        known = lambda i: (main.get(i, 0), processing.get(i, 0), 0)  # noqa: E731
-        for facts in read_facts(queue, present, counts=known):
-            if is_whole or facts.is_listed or facts.has_schedule_entry:
+
+        def places(item_id: bytes) -> tuple[int, int, int]:
+            return main.get(item_id, 0), processing.get(item_id, 0), 0
+
+        for facts in read_facts(queue, present, counts=places):
+            is_near = is_whole or facts.is_listed or facts.has_schedule_entry
+            # Another may be pushed in a moment.
+            if is_near or not self._is_lasting(facts.item_id):
                 yield facts
-            elif self._is_lasting(facts.item_id):
-                far.append(facts.item_id)
             else:
-                # It may be pushed in a moment.
-                yield facts
+                far.append(facts.item_id)
         yield from facts_of(queue, far)
 
     def _is_lasting(self, item_id: bytes) -> bool:

@@ -109,17 +109,22 @@ class RateMeter:
             # What has changed until now has been read when the reply is.
             call_all([("PING",)])
             changes = tracker.take()
-            keys = list(changes.keys)
+            is_known = not (is_fresh or changes.missed or changes.has_flushed)
+            keys = list(changes.keys) if is_known else []
             exist = call_all([("EXISTS", key) for key in keys]) if keys else []
             gone = [key for key, exists in zip(keys, exist, strict=True) if exists == 0]
-            if not (is_fresh or changes.missed or changes.has_flushed):
+            if is_known:
                 done = _by_queue(gone, queues)
         commands = [[*length_commands(queue)[:4], _next_command(queue)] for queue in queues]
         replies = iter(
             reply
             for first in range(0, len(queues), QUEUES_PER_CALL)
             for reply in call_all(
-                [command for own in commands[first : first + QUEUES_PER_CALL] for command in own]
+                [
+                    command
+                    for of_queue in commands[first : first + QUEUES_PER_CALL]
+                    for command in of_queue
+                ]
             )
         )
         if tracker is not None:
@@ -129,11 +134,11 @@ class RateMeter:
         return {
             queue.name: self._sample(
                 queue.name,
-                list(islice(replies, len(own))),
+                list(islice(replies, len(of_queue))),
                 at_s,
                 None if done is None else done[queue.name],
             )
-            for queue, own in zip(queues, commands, strict=True)
+            for queue, of_queue in zip(queues, commands, strict=True)
         }
 
     def _sample(
