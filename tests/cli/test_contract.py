@@ -241,7 +241,10 @@ def _infinitive(word: str) -> str:
 def test_a_dry_run_says_what_the_run_does(rwq: Rwq, foreign: Foreign, path: str) -> None:
     """And changes nothing."""
     # What the doctor says of the server has the time of its start.
-    more = {"doctor": ["--fix", "--skip", "restarted,flushed"], "add": ["--id-from", "line"]}
+    more = {
+        "doctor": ["--fix", "--skip", "restarted,flushed,no-persistence"],
+        "add": ["--id-from", "line"],
+    }
     words = ["undo", "--yes"] if path == "undo" else [*LINES[path].split(), *more.get(path, [])]
     fill(foreign)
     if path == "undo":
