@@ -141,7 +141,7 @@ def test_every_example_works(
     before = PREPARED.get(example, "")
     line = f"{example} --grace 0" if example.startswith("rwq clean") else example
     code = 0
-    if any(each in line for each in ("--every", "--watch", "rwq tail")):
+    if any(word in line for word in ("--every", "--watch", "--follow", "rwq tail")):
         code = 130
         pauses()
     if is_simple(before) and is_simple(line):

