@@ -142,7 +142,9 @@ def test_blocks_records_and_who_would_write_them(rwq: Rwq, raw: redis.Redis) -> 
     assert len(records) in (59, 60)
     assert (records[-1]["waiting"], records[-1]["next_id"]) == (1, "a")
     steps = rwq("history", "--since", "1h", "--step", "30m", "-o", "csv").text.splitlines()
-    assert steps[0].startswith("at_ms,waiting,processing")
+    assert steps[0] == (
+        "at_ms,waiting,processing,abandoned,delayed,buried,done_per_minute,next_age_seconds,next_id"
+    )
     assert len(steps) in (3, 4)
 
 

@@ -247,6 +247,9 @@ def test_lines_records_and_what_chooses(rwq: Rwq, foreign: Foreign, raw: redis.R
     result = ran("--id-glob", "o*", "--timeout", "1s", "-n", "5", "-o", "jsonl")
     (record,) = result.jsonl
     assert (result.code, record["id"], record["after"]) == (1, "other", "leased")
+    header, *rows = ran("-n", "3", "-o", "csv").text.splitlines()
+    assert header == "id,at_ms,event,before,after,holder,leased_seconds,queue,missed"
+    assert [row.split(",")[0] for row in rows] == ["4f2a9c", "other", "4f2a9c"]
     result = ran("--state", "waiting", "--timeout", "1s")
     assert (result.code, result.text) == (0, "")
 

@@ -6,8 +6,9 @@ outside. Cleans run all the time, and we release, bury, kick, delay, promote, re
 
 In the end each item stands in the workers' books as completed exactly once, with its own data, or
 its worker was killed before the reply of its complete could be booked; and no key of the queue is
-left but settling leases, which end by themselves. A complete of 0.1.5, which goes by its LREM, and
-one of ours, which goes by its DEL, may both win: `test_peers.py` holds that fast.
+left but settling leases and what knows the server for undo files, which end by themselves. A
+complete of 0.1.5, which goes by its LREM, and one of ours, which goes by its DEL, may both win:
+`test_peers.py` holds that fast.
 """
 
 import os
@@ -210,10 +211,11 @@ class Chaos:
         self.acts.finish()
 
     def is_empty(self) -> bool:
-        """Whether no key is left but leases without an item, which end later than we can wait."""
+        """Whether no key is left but leases without an item, which end later than we can wait, and
+        the one by which undo files know the server."""
         if self._db.dbsize() and not self._db.exists(f"{QUEUE}:queue", f"{QUEUE}:processing"):
             end_settling_leases(self._db, QUEUE.encode(), stray=True)
-        return self._db.dbsize() == 0
+        return self._db.dbsize() == self._db.exists(f"{QUEUE}:undo:server")
 
     def entries(self, *, ours: bool | None = None) -> list[Entry]:
         """The books in the order of time: all, or those of our workers, or of the others."""
