@@ -19,7 +19,7 @@ from rwq_cli.core.repair.clean import CleanAction, Repair, clean as clean_queue
 from rwq_cli.exit_codes import ExitCode
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
-from rwq_cli.output.outcomes import WORDS, Kind, Outcomes, Parts, Row
+from rwq_cli.output.outcomes import NAMED_FAILURES, WORDS, Kind, Outcomes, Parts, Row
 
 if TYPE_CHECKING:
     from rwq_cli.output.exposition import Metric
@@ -113,15 +113,27 @@ class Cleaning(NamedTuple):
             parts=parts,
             name=name,
         ) as out:
+            buried: list[CleanAction] = []
             try:
                 for batch in opened.reader(repairs, queue):
                     out.rows(batch)
                     actions.update((queue.name, repair.action) for repair in batch)
+                    buried += (repair for repair in batch if repair.action is Repair.BURIED)
+                    del buried[NAMED_FAILURES:]
             except ServerError:
                 if self.every is not None:
                     out.note_unfinished()
                 raise
+            self._name(buried)
         return out.finish()
+
+    def _name(self, buried: list[CleanAction]) -> None:
+        """Name the first items that were buried, with the reason, for people."""
+        if self.dry_run or self.settings.output.is_machine_readable:
+            return
+        for repair in buried:
+            reason = f"{repair.state} again, after {self.bury_after:,} returns"
+            self.settings.environment.error(f"rwq: {escaped(repair.item_id)}: buried: {reason}")
 
 
 # The exit codes whose meaning --every changes.

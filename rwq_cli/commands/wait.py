@@ -1,12 +1,15 @@
 """`rwq wait`: wait until a queue is empty or short enough, or items are gone."""
 
+from functools import partial
 from math import inf
 from typing import Annotated, Any
 
 from rwq_cli.cli.connect import OpenQueues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption, offer_ids, parse_id
-from rwq_cli.commands import Duration, ExitStatus, Settings, command, option
+from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.items.results import WaitResult, wait_for_all
+from rwq_cli.core.items.schedule import promote
+from rwq_cli.core.repair.clean import clean as clean_queue
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import COUNT, DURATION, ID, Fields, field
 from rwq_cli.output.sections import Section
@@ -56,6 +59,9 @@ def wait(
         list[bytes] | None,
         option("--id ID", "Until this item is gone; repeatable.", parse_id, offer=offer_ids()),
     ] = None,
+    clean: Annotated[
+        bool, option("--clean", "Do light cleans meanwhile, which return abandoned items.")
+    ] = False,
     timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")] = None,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
@@ -63,13 +69,23 @@ def wait(
     must meet the condition at the same time. Due items are promoted meanwhile.
 
     rwq wait -q jobs --timeout 1h
+    rwq wait -q jobs --clean --timeout 1h
     rwq wait -q jobs --below 1000
     rwq wait -q jobs --id 4f2a9c --timeout 10m
     """
     opened = OpenQueues(settings, all_queues=all_queues, changes=True).find()
-    limit_s, promotes = inf if timeout_s is None else timeout_s, not settings.is_read_only
-    until = {"below": below, "ids": ids or (), "timeout_s": limit_s, "promotes": promotes}
-    waited = [*wait_for_all(opened.queues, **until)]  # type: ignore[arg-type]
+    if clean and settings.is_read_only:
+        raise InvalidArgument("--clean changes the queue, and the context is read-only")
+    meanwhile = partial(clean_queue, deep=False) if clean else promote
+    waited = list(
+        wait_for_all(
+            opened.queues,
+            below=below,
+            ids=ids or (),
+            timeout_s=inf if timeout_s is None else timeout_s,
+            meanwhile=None if settings.is_read_only else meanwhile,
+        )
+    )
     for queue, result in zip(opened.queues, waited, strict=True):
         # It may have been emptied meanwhile.
         if result.counts.is_empty and result.met_at_first:

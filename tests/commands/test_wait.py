@@ -39,3 +39,10 @@ def test_conditions_decide_the_code(rwq: Rwq, foreign: Foreign) -> None:
         assert (result.code, result.json["reached"], result.notes) == (code, code == 0, ""), words
         assert (result.json["waiting"], result.json["processing"]) == (2, 1)
     assert contents(foreign.raw) == before
+
+
+def test_clean_returns_what_would_be_waited_for_for_ever(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.abandoned(b"a1")
+    words = ("wait", "--until-empty", "--timeout", "0.1s")
+    assert (rwq(*words).code, foreign.raw.llen("jobs:queue")) == (1, 0)
+    assert (rwq(*words, "--clean").code, foreign.raw.llen("jobs:queue")) == (1, 1)

@@ -2,7 +2,7 @@
 or short."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
@@ -57,7 +57,9 @@ def result(
         queue.connection.set_no_touch()
         while True:
             left_s = max(0.0, deadline_s - queue.clock.monotonic())
-            (waited,) = wait_for_all([queue], ids=[wanted], timeout_s=left_s, promotes=promotes)
+            (waited,) = wait_for_all(
+                [queue], ids=[wanted], timeout_s=left_s, meanwhile=promote if promotes else None
+            )
             lookup = _look_up(queue, wanted)
             if lookup.state is State.GONE:
                 return lookup
@@ -160,7 +162,7 @@ def wait_for_all(
     below: int | None = None,
     ids: Sequence[bytes] = (),
     timeout_s: float = float("inf"),
-    promotes: bool = True,
+    meanwhile: Callable[[Queue], Iterable[object]] | None = promote,
 ) -> Iterator[WaitResult]:
     """Poll until several queues, on one connection, all meet a condition at once; yields for each,
     in order, how its wait ended.
@@ -169,8 +171,9 @@ def wait_for_all(
     else that the queue is empty: no item waits, is in processing or is delayed. Buried items stay
     until somebody kicks them, so they do not count.
 
-    Due items are promoted, so that the wait needs no cleaner, unless it is told not to, or the user
-    has no write permission.
+    After each poll, what happens `meanwhile` to a queue that has leased or delayed items is done,
+    unless it is None, or the user has no write permission. Due items are promoted, so that the wait
+    needs no cleaner for them.
 
     While an upstream cleaner returns an item, the item is in no list between the cleaner's two
     commands. So a queue counts as empty only after two empty polls in a row, a moment apart.
@@ -205,12 +208,16 @@ def wait_for_all(
             if was_met := is_met:
                 clock.sleep(_FIRST_PAUSE_S)
                 continue
-            # Where the lengths are known, only if something is delayed.
-            delayed = [q for q, each in zip_longest(queues, counts) if not each or each.delayed]
+            busy = [
+                queue
+                for queue, lengths_now in zip_longest(queues, counts)
+                if not lengths_now or lengths_now.delayed or lengths_now.processing
+            ]
             try:
-                deque(chain.from_iterable(map(promote, delayed if promotes else ())), maxlen=0)
+                if meanwhile is not None:
+                    deque(chain.from_iterable(map(meanwhile, busy)), maxlen=0)
             except (PermissionDenied, ReadOnly):
-                promotes = False
+                meanwhile = None
             clock.sleep(min(pause_s, timeout_s - waited_s))
             pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
         counts = counts or list(map(lengths, queues))
