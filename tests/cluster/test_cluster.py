@@ -241,9 +241,7 @@ def said(result: Result) -> tuple[int, list[str]]:
 
 
 @pytest.mark.ci
-def test_what_is_read_while_many_keys_move_is_what_was_there(
-    crwq: Rwq, cluster: PrivateCluster
-) -> None:
+def test_reads_during_a_slot_migration_are_right(crwq: Rwq, cluster: PrivateCluster) -> None:
     ids = [b"%d" % number for number in range(1000)]
     raw, keys = cluster.client(QUEUE), QueueKeys(QUEUE.encode())
     foreign = Foreign(raw, QUEUE.encode())
@@ -289,7 +287,7 @@ def test_queues_on_all_primaries_are_rows(connection: Connection) -> None:
     assert overview.status.used_bytes is None
 
 
-def test_items_are_moved_to_another_slot_in_order_and_back(
+def test_items_move_to_another_slot_in_order_and_back(
     crwq: Rwq, queue: WorkQueue, connection: Connection, cluster: PrivateCluster
 ) -> None:
     cluster.separate(QUEUE, "{other}")

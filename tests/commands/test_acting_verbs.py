@@ -13,9 +13,7 @@ from tests.driver import UNDO, Rwq, configure, undo_files
 pytestmark = pytest.mark.usefixtures("slept_s")
 
 
-def test_of_a_thousand_that_options_choose_the_queue_has_to_be_named_on_a_terminal(
-    rwq: Rwq, foreign: Foreign
-) -> None:
+def test_a_thousand_by_options_ask_for_the_queues_name(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(*(b"%d" % number for number in range(1000)))
     before = contents(foreign.raw)
     asked = b"Type the queue's name to continue: "
@@ -61,7 +59,7 @@ def test_release_without_ids_is_of_all_of_this_session(rwq: Rwq, foreign: Foreig
     assert rwq("release", "--mine").code == 0
 
 
-def test_the_undo_command_reaches_the_same_queue_and_server(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_undo_command_has_the_queue_and_server(rwq: Rwq, foreign: Foreign) -> None:
     url = rwq.variables["RWQ_URL"]
     foreign.waiting(b"a")
     removed = rwq("rm", "a", "--yes", "-u", url, "-q", "jobs")
@@ -122,7 +120,7 @@ def named(notes: str) -> dict[str, str]:
     return {item_id: re.sub(r"for [0-9ms.]+;", "for TIME;", reason) for _, item_id, reason in lines}
 
 
-def test_a_leased_item_names_its_holder_and_the_way_out(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_leased_item_names_holder_and_way_out(rwq: Rwq, foreign: Foreign) -> None:
     foreign.leased(b"17", holder=b"worker-3", ttl_ms=250_000)
     foreign.leased(b"18", holder=b"worker-4", ttl_ms=None)
     more = "rwq show -q jobs ID says more; --force in place of --owner completes it anyway"
@@ -211,7 +209,7 @@ class TestComplete:
         assert rwq("complete", "theirs", "--force", "--mine").code == 2
 
     @pytest.mark.parametrize("protect", ["ask", "type"])
-    def test_a_protected_context_asks_about_the_rest_also_of_named_ids(
+    def test_a_protected_context_asks_also_of_named_ids(
         self, rwq: Rwq, foreign: Foreign, protect: str
     ) -> None:
         url = rwq.variables["RWQ_URL"]
@@ -233,9 +231,7 @@ class TestComplete:
         assert (result.code, "; undo file " in result.notes) == (3, True)
         assert rwq("undo", yes, "-o", "ids").text.split() == ["w", "2"]
 
-    def test_elsewhere_many_are_asked_about_on_a_terminal_only(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
+    def test_unprotected_asks_about_many_on_a_terminal(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(1000)))
         stdin = b"".join(b"%d\n" % number for number in range(1000))
         asked = b"Type the queue's name to continue: "
@@ -249,9 +245,7 @@ class TestComplete:
 class TestSession:
     """`--mine`, and `--owner` with the name of a session."""
 
-    def test_the_short_name_is_that_of_a_session_of_this_user_here(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
+    def test_the_short_name_is_of_a_session_here(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         rwq("lease", variables={"RWQ_SESSION": "nightly"})
         foreign.leased(b"whole", holder=b"nightly")

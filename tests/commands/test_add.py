@@ -112,7 +112,7 @@ def test_strict_adds_nothing_after_a_bad_line(rwq: Rwq, raw: redis.Redis) -> Non
         (b'  {"data": "x", "delay": null, "id": null}  ', None, b"x"),
     ],
 )
-def test_a_json_line_has_data_and_id_as_text_base64_or_json(
+def test_json_lines_take_text_base64_or_json(
     rwq: Rwq, raw: redis.Redis, line: bytes, item_id: bytes | None, data: bytes
 ) -> None:
     assert rwq("add", "--format", "jsonl", "--binary-ids", stdin=line + b"\n").code == 0
@@ -128,7 +128,7 @@ def test_a_json_line_has_data_and_id_as_text_base64_or_json(
         (b'{"id": "a", "data": {"data": 1, "id": 2, "id": 3}, "id": "b"}', "it has id twice"),
     ],
 )
-def test_a_field_that_is_unknown_or_comes_twice_is_an_error(
+def test_an_unknown_or_repeated_field_is_an_error(
     rwq: Rwq, raw: redis.Redis, line: bytes, reason: str
 ) -> None:
     good = b'{"data": {"data": 1, "data": 2, "other": 3}}'
@@ -168,9 +168,7 @@ def test_a_time_that_may_be_a_mistake_is_noted(
 
 
 @pytest.mark.parametrize("name", ["jobs\n", " jobs", '"jobs"', "'jobs'", "jobs\t"])
-def test_a_name_with_odd_ends_is_refused_where_the_queue_would_be_new(
-    rwq: Rwq, raw: redis.Redis, name: str
-) -> None:
+def test_odd_ends_of_a_new_queues_name_are_refused(rwq: Rwq, raw: redis.Redis, name: str) -> None:
     """As it comes from a Secret or a file; to look at such a queue is possible."""
     rwq.variables["RWQ_QUEUE"] = name
     result = rwq("add", "x")
@@ -251,9 +249,7 @@ def test_it_goes_on_after_a_lost_server(rwq: Rwq, raw: redis.Redis, side: str) -
     assert len(told) == len(set(told))
 
 
-def test_a_line_may_have_its_delay_and_else_takes_that_of_the_option(
-    rwq: Rwq, raw: redis.Redis
-) -> None:
+def test_a_lines_delay_overrides_the_options(rwq: Rwq, raw: redis.Redis) -> None:
     delays = {"2.5e2": 250, '"1h30m"': 5400, "0": None, '"0s"': None, "null": 60}
     given = "".join(
         f'{{"data": 1, "id": "{number}", "delay": {delay}}}\n'

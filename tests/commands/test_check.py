@@ -134,7 +134,7 @@ class TestUnknown:
             assert result.text.startswith(f"RWQ UNKNOWN - {said}"), words
 
     @pytest.mark.parametrize("words", [(), ("--all-queues",), ("-q", "jobs", "-q", "other")])
-    def test_a_server_that_does_not_answer_is_unknown_in_time(
+    def test_a_silent_server_is_unknown_in_time(
         self,
         rwq: Rwq,
         start_server: StartServer,
@@ -152,7 +152,7 @@ class TestUnknown:
         assert result.as_tuple() == (3, said, "")
 
 
-def test_a_password_that_does_not_come_is_not_the_servers_fault(
+def test_a_missing_password_is_not_the_servers_fault(
     rwq: Rwq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The server's time ends in an hour: on a busy machine, too, the password's is over before.

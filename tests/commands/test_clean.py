@@ -39,7 +39,7 @@ def test_the_summary_counts_what_was_done(rwq: Rwq, broken: Foreign) -> None:
     assert rwq("clean", "deep", *NOW).notes == "nothing to clean\n"
 
 
-def test_each_id_is_printed_with_the_action_and_its_reason(rwq: Rwq, broken: Foreign) -> None:
+def test_each_id_has_its_action_and_reason(rwq: Rwq, broken: Foreign) -> None:
     result = rwq("clean", "deep", *NOW, "-o", "jsonl")
     outputs = [
         (record["id"], record["action"], record["state"], record["where"])
@@ -135,7 +135,7 @@ def test_a_round_that_only_prunes_is_no_news(
 
 
 class TestStopping:
-    def test_sigterm_ends_it_while_the_server_does_not_reply(
+    def test_sigterm_ends_it_while_the_server_is_silent(
         self, rwq: Rwq, start_server: StartServer
     ) -> None:
         server = start_server()
@@ -147,7 +147,7 @@ class TestStopping:
         time.sleep(0.2)
         assert ended(process)[0] == 0
 
-    def test_sigterm_ends_it_even_where_python_handles_no_signals(self, rwq: Rwq) -> None:
+    def test_sigterm_ends_it_without_pythons_handlers(self, rwq: Rwq) -> None:
         """As in a look-up of a host's name that gets no answer."""
         program = (
             "import ctypes, signal, socket, sys\n"

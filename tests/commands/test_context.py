@@ -35,7 +35,7 @@ def test_there_may_be_no_contexts(bare_rwq: Rwq) -> None:
     )
 
 
-def test_the_current_one_is_marked_and_no_password_is_shown(three: Rwq) -> None:
+def test_the_current_is_marked_without_its_password(three: Rwq) -> None:
     assert three("context", "list", "-o", "table").lines == snapshot(
         [
             "NAME  CURRENT  SERVER                 QUEUE  PASSWORD  READ ONLY  PROTECT",

@@ -70,9 +70,7 @@ def test_the_file_is_private_and_named_after_the_item(
     assert file.endswith("/___a_b.json")
 
 
-def test_a_newline_that_the_editor_has_added_is_not_written(
-    rwq: Rwq, foreign: Foreign, edit: Edit
-) -> None:
+def test_a_newline_added_by_the_editor_is_dropped(rwq: Rwq, foreign: Foreign, edit: Edit) -> None:
     for data, written, result in (
         (b"a", b"b\n", b"b"),
         (b"a\n", b"b\n", b"b\n"),
@@ -146,7 +144,7 @@ class TestEditor:
     @pytest.mark.parametrize(
         ("number", "ignores"), [(signal.SIGTERM, True), (signal.SIGHUP, False)]
     )
-    def test_a_signal_ends_the_editor_and_leaves_no_data_behind(
+    def test_a_signal_ends_the_editor_and_leaves_no_file(
         self, rwq: Rwq, foreign: Foreign, drafts: Path, number: int, ignores: bool
     ) -> None:
         foreign.waiting(b"a")
@@ -186,7 +184,7 @@ class TestEditor:
 
 
 @pytest.mark.parametrize("goes", [True, False])
-def test_an_item_that_changes_or_goes_is_left_and_the_text_is_kept(
+def test_a_changed_item_is_left_and_the_text_kept(
     rwq: Rwq, foreign: Foreign, drafts: Path, goes: bool
 ) -> None:
     foreign.waiting(b"a")

@@ -30,7 +30,7 @@ def data(foreign: Foreign) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("how", [(), ("--lines",)])
-def test_place_lease_and_state_stay_and_one_undo_is_for_all(
+def test_place_and_lease_stay_and_one_undo_is_for_all(
     rwq: Rwq, foreign: Foreign, numbers: dict[bytes, object], how: tuple[str, ...]
 ) -> None:
     words = ("edit", "--where", "n>1", "--run", "sed 's/}/0}/'", *how)

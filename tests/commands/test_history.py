@@ -67,7 +67,7 @@ def test_an_entry_a_minute_whoever_writes(
     assert (read.waiting, read.next_id) == (2, b"next")
 
 
-def test_a_user_who_may_not_write_it_cleans_and_is_told_once(
+def test_a_user_who_may_not_write_it_is_told_once(
     as_user: AsUser, clock: FakeClock, foreign: Foreign
 ) -> None:
     queue = WorkQueue(as_user("+@all", "-xadd"), b"jobs", clock=clock)
@@ -157,7 +157,7 @@ def test_purge_removes_it_and_doctor_knows_it(rwq: Rwq, foreign: Foreign, raw: r
     assert not raw.exists("jobs:history", "jobs:history:hours")
 
 
-def test_a_queue_in_which_nothing_moves_is_a_finding_and_an_alarm(
+def test_a_queue_that_stands_still_raises_an_alarm(
     rwq: Rwq, queue: WorkQueue, foreign: Foreign, raw: redis.Redis
 ) -> None:
     foreign.waiting(b"a", b"b")

@@ -123,9 +123,7 @@ class TestReplace:
         assert (result.code, result.notes[-28:]) == (2, "; name a file, or use --yes\n")
         assert contents(foreign.raw) == before
 
-    def test_an_undo_restores_what_was_replaced_and_no_more(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
+    def test_an_undo_restores_only_what_was_replaced(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.delete("jobs:queue")
         foreign.raw.rpush("jobs:queue", "z", "same", "a")
         before = contents(foreign.raw)

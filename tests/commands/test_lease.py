@@ -23,9 +23,7 @@ def test_commands_of_one_shell_share_a_session(rwq: Rwq, foreign: Foreign) -> No
 
 
 @pytest.mark.parametrize("by_id", [True, False])
-def test_with_data_output_the_lease_is_printed_on_stderr(
-    rwq: Rwq, foreign: Foreign, by_id: bool
-) -> None:
+def test_with_data_output_the_lease_is_on_stderr(rwq: Rwq, foreign: Foreign, by_id: bool) -> None:
     foreign.waiting(b"a\x1b", b"b")
     words = ("--id", "a\x1b", "--id", "b") if by_id else ("-n", "2")
     result = rwq("lease", *words, "--for", "1h", "-o", "data")
@@ -88,7 +86,7 @@ class TestSeveralQueues:
         assert rwq("lease", "-q", "low", "-q", "low", "-o", "ids").text == "l1\n"
 
 
-def test_an_item_that_does_not_wait_is_refused_with_a_hint(rwq: Rwq, foreign: Foreign) -> None:
+def test_an_item_not_waiting_is_refused_with_a_hint(rwq: Rwq, foreign: Foreign) -> None:
     foreign.leased(b"h", ttl_ms=None)
     foreign.abandoned(b"a")
     foreign.data(b"o")

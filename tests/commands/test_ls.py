@@ -102,7 +102,7 @@ def test_the_table_and_its_footer(rwq: Rwq, foreign: Foreign) -> None:
     assert (result.code, result.notes) == (0, "1 shown of 3 waiting in jobs\n")
 
 
-def test_a_table_shows_what_was_returned_again_and_again(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_table_shows_what_was_returned_often(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"a", b"b")
     foreign.raw.hset(foreign.keys.returns, "a", 12)
     header, _, first, second = rwq("ls", "abandoned", "-o", "table").lines[:4]
@@ -113,7 +113,7 @@ def test_a_table_shows_what_was_returned_again_and_again(rwq: Rwq, foreign: Fore
 
 
 @pytest.mark.needs("no-touch")
-def test_all_says_that_items_in_no_list_are_not_looked_for(rwq: Rwq, foreign: Foreign) -> None:
+def test_all_says_that_orphans_are_not_looked_for(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     foreign.data(b"o")
     result = rwq("ls", "all", "-o", "table")

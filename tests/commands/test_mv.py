@@ -45,7 +45,7 @@ class TestElsewhere:
     def url(self, start_server: StartServer) -> str:
         return start_server().url
 
-    def test_items_go_to_another_server_in_order_and_come_back(
+    def test_items_go_to_a_server_in_order_and_back(
         self, rwq: Rwq, foreign: Foreign, url: str
     ) -> None:
         foreign.waiting(b"a", b"b", b"c")

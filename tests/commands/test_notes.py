@@ -63,7 +63,7 @@ def test_one_note_says_that_sizes_are_not_read(rwq: Rwq) -> None:
 
 
 @pytest.mark.usefixtures("old_server")
-def test_there_is_no_note_where_they_are_read_or_not_shown(rwq: Rwq) -> None:
+def test_no_note_where_its_condition_is_absent(rwq: Rwq) -> None:
     for line in (
         *("ls --data", "ls -o data", "ls -o ids", "ls -Q", "ls --fields id,state", "ls delayed"),
         *("leases -o ids", "show a --data", "show a --fields id,state", "show a -o data"),

@@ -45,7 +45,7 @@ def test_the_table_and_its_footer(rwq: Rwq) -> None:
     )
 
 
-def test_counting_ends_after_a_while_and_says_that_there_may_be_more(
+def test_counting_ends_in_time_and_says_so(
     rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rwq_cli.commands.queues.COUNT_S", 0.0)

@@ -27,7 +27,7 @@ def test_every_state_has_a_case() -> None:
 
 @pytest.mark.usefixtures("slept_s")
 @pytest.mark.parametrize("state", CASES)
-def test_a_state_is_explained_and_the_suggested_commands_work(
+def test_a_state_is_explained_with_commands_that_work(
     rwq: Rwq, foreign: Foreign, raw: redis.Redis, state: State
 ) -> None:
     CASES[state](foreign, b"a")
@@ -90,7 +90,7 @@ def test_all_of_a_waiting_item(rwq: Rwq, foreign: Foreign) -> None:
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (UTC|[-+]\d\d:\d\d)"
 
 
-def test_times_are_relative_and_absolute_with_their_zone(rwq: Rwq, foreign: Foreign) -> None:
+def test_times_are_relative_and_absolute(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"b")
     foreign.leased(b"l", holder=b"them", ttl_ms=250_000)
     rwq("add", "--delay", "1h", "--id", "d", "x")

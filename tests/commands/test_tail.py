@@ -95,9 +95,7 @@ def test_every_operation_has_its_event(queue: WorkQueue, watcher: Watcher) -> No
     assert watcher.words(*steps.values()) == [[word.strip()] for word in steps]
 
 
-def test_an_event_has_the_states_the_holder_and_for_how_long(
-    queue: WorkQueue, watcher: Watcher
-) -> None:
+def test_an_event_has_states_holder_and_duration(queue: WorkQueue, watcher: Watcher) -> None:
     watcher.words(lambda: queue.add(b"x", item_id=b"a"))
     (leased,) = watcher.after(lambda: queue.lease(for_s=60))
     sleep(0.05)
@@ -137,7 +135,7 @@ def test_each_step_of_a_foreign_worker(
     watcher.await_event("returned", lambda: raw.lpush(keys.main, "f"))
 
 
-def test_what_happens_between_two_looks_is_said_together(
+def test_what_happens_between_looks_is_one_event(
     foreign: Foreign, watcher: Watcher, raw: redis.Redis
 ) -> None:
     def whole_life(item_id: bytes) -> None:
@@ -150,7 +148,7 @@ def test_what_happens_between_two_looks_is_said_together(
     assert watcher.words(lambda: foreign.leased(b"b")) == [["added and leased"]]
 
 
-def test_an_item_from_before_may_have_been_completed_or_removed(
+def test_an_earlier_item_was_completed_or_removed(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis
 ) -> None:
     foreign.waiting(b"old")
@@ -161,9 +159,7 @@ def test_an_item_from_before_may_have_been_completed_or_removed(
     watcher.tail.close()
 
 
-def test_a_state_that_lasts_between_two_steps_is_an_event(
-    foreign: Foreign, watcher: Watcher
-) -> None:
+def test_a_state_between_two_steps_is_an_event(foreign: Foreign, watcher: Watcher) -> None:
     watcher.await_event("added and orphaned", lambda: foreign.data(b"o"))
 
 
@@ -272,9 +268,7 @@ def test_a_server_that_is_lost_is_waited_for(rwq: Rwq, start_server: StartServer
     assert b"no changes were seen" in err
 
 
-def test_a_process_that_is_stopped_costs_the_server_a_bounded_buffer(
-    rwq: Rwq, start_server: StartServer
-) -> None:
+def test_a_stopped_process_costs_a_bounded_buffer(rwq: Rwq, start_server: StartServer) -> None:
     server = start_server("--client-output-buffer-limit", "pubsub 1mb 0 0")
     process = rwq.start("tail", "-q", "jobs", "-o", "jsonl", "-u", server.url)
     largest = 0

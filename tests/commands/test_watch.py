@@ -16,7 +16,7 @@ COMMANDS = ("stats", "stats --fast", "queues", "leases", "ls")
 
 @pytest.mark.needs("no-touch")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_tick_has_its_records_and_a_line_each_in_a_pipe(
+def test_each_tick_has_its_records_in_a_pipe(
     rwq: Rwq, foreign: Foreign, pauses: Callable[..., None], command: str
 ) -> None:
     foreign.waiting(b"w1")
@@ -66,7 +66,7 @@ class TestOnATerminal:
         said = {"ls": "more below", "stats": "done 0/s"}[command]
         assert said in "\n".join(lines)
 
-    def test_what_is_shown_is_old_once_the_server_does_not_answer(
+    def test_what_is_shown_is_old_if_the_server_is_silent(
         self, rwq: Rwq, start_server: StartServer
     ) -> None:
         server = start_server()

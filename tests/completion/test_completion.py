@@ -128,15 +128,13 @@ def test_a_tab_offers_commands_options_and_names(
     assert not (rwq.home / "ran").exists()
 
 
-def test_nothing_is_offered_or_said_if_the_server_does_not_answer(
-    world: dict[str, str], rwq: Rwq
-) -> None:
+def test_a_silent_server_offers_and_says_nothing(world: dict[str, str], rwq: Rwq) -> None:
     dead = {**world, "RWQ_URL": "redis://127.0.0.1:1/0"}
     assert offers("bash", "rwq ls -q m", dead, rwq.home) == []
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)
-def test_the_scripts_are_those_that_the_command_prints_and_installs(rwq: Rwq, shell: str) -> None:
+def test_the_scripts_are_those_that_are_installed(rwq: Rwq, shell: str) -> None:
     script = (COMPLETIONS / SCRIPTS[shell]).read_text()
     assert rwq("completion", shell).as_tuple() == (0, script, "")
     installed = rwq.process("completion", shell, "--install", variables={"HOME": str(rwq.home)})

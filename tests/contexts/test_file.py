@@ -108,7 +108,7 @@ def test_what_is_wrong_is_named(path: Path, text: str | bytes, wrong: str) -> No
     assert wrong in what_is_wrong(path, text)
 
 
-def test_an_unknown_key_names_the_file_the_context_and_the_known_keys(path: Path) -> None:
+def test_an_unknown_key_names_its_place_and_known_keys(path: Path) -> None:
     wrong = what_is_wrong(path, "[contexts.prod]\nurl = 'local:'\nproteckt = 'type'")
     known = ", ".join(KEYS)
     assert wrong == f"context prod in {path} has an unknown key 'proteckt'; known keys: {known}"
@@ -142,7 +142,7 @@ def test_a_password_that_others_may_read_is_not_used(path: Path) -> None:
     assert read_contexts(write(path, FULL, 0o644)).get("prod").queue == "jobs"
 
 
-def test_a_file_that_others_may_write_or_replace_is_refused(
+def test_a_file_others_may_write_is_refused(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for mode in (0o620, 0o602, 0o666):
@@ -171,7 +171,7 @@ def test_a_file_that_others_may_write_or_replace_is_refused(
         assert read_contexts(link).current == "prod"
 
 
-def test_a_pipe_and_an_endless_file_are_refused_at_once(path: Path) -> None:
+def test_pipes_and_endless_files_are_refused(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path, 0o600)
     with pytest.raises(ContextError, match="is not a regular file"):

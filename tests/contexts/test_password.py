@@ -43,7 +43,7 @@ def test_a_child_that_keeps_stdout_is_not_waited_for(tmp_path: Path) -> None:
         (r"printf '\377'", "printed something that is not UTF-8"),
     ],
 )
-def test_what_went_wrong_is_named_without_what_was_printed(command: str, how: str) -> None:
+def test_an_error_is_named_without_what_was_printed(command: str, how: str) -> None:
     with pytest.raises(PasswordCommandFailed) as caught:
         printed_by(command)
     assert caught.value.message == f"the password_command of context prod {how}"
@@ -99,7 +99,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert caught.value.hint == "check password_file of context prod"
 
 
-def test_a_password_comes_through_a_pipe_or_in_time_not_at_all(
+def test_a_password_comes_in_time_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(password, "TIMEOUT_S", 0.2)

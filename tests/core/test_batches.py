@@ -60,7 +60,7 @@ def test_calls_hash_a_mib_before_their_last_item(sizes: list[int]) -> None:
         assert sum(sizes[int(item_id)] for item_id in call.ids[:-1]) < BUDGET.bytes
 
 
-def test_a_call_goes_to_few_entries_that_are_far_from_each_other() -> None:
+def test_a_call_goes_to_few_entries_far_apart() -> None:
     def ids_in_calls(gap: int) -> list[int]:
         entries: list[Entries] = [((400_000 + gap * number,), ()) for number in range(600)]
         ids = [b"%d" % number for number in range(len(entries))]

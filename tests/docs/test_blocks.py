@@ -98,7 +98,7 @@ def test_the_blocks_of_data_can_be_read() -> None:
 # Servers before Redis 7.2 print notes about idle times, which no page shows.
 @pytest.mark.needs("no-touch")
 @pytest.mark.parametrize("page", [page for page in pages() if steps(page)])
-def test_the_blocks_of_the_page_run_and_print_what_it_shows(page: str) -> None:
+def test_the_blocks_of_the_page_print_what_it_shows(page: str) -> None:
     todo = steps(page)
     if any(re.search(r"\bjq\b", step.source) for step in todo) and not shutil.which("jq"):
         pytest.skip("no jq")

@@ -44,7 +44,7 @@ def test_the_reference_explains_every_outcome() -> None:
     assert {str(word.value) for word in words} <= set(WORDS)
 
 
-def test_the_reference_explains_every_field_of_a_summary(rwq: Rwq) -> None:
+def test_the_reference_explains_all_summary_fields(rwq: Rwq) -> None:
     """Each command runs once, in an order in which it has something to do."""
     known = {word.replace("-", "_") for word in WORDS} | set(SUMMARY)
     known |= {"duplicates", "conflicts"}

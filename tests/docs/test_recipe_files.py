@@ -184,7 +184,7 @@ def container(document: Any) -> Any:
     return found
 
 
-def test_the_deep_cleans_of_the_timer_and_the_cron_job_run(rwq: Rwq, foreign: Foreign) -> None:
+def test_deep_cleans_of_timer_and_cron_job_run(rwq: Rwq, foreign: Foreign) -> None:
     assert unit("rwq-clean-deep.timer")["OnCalendar"] == ["*-*-* 00/6:00:00"]
     (job,) = documents(RECIPES / "kubernetes" / "deep-clean-cronjob.yaml")
     assert re.fullmatch(r"\S+ \S+ \S+ \S+ \S+", job["spec"]["schedule"])
@@ -195,9 +195,7 @@ def test_the_deep_cleans_of_the_timer_and_the_cron_job_run(rwq: Rwq, foreign: Fo
 
 
 class TestKubernetes:
-    def test_the_workers_of_keda_work_and_their_lists_are_watched(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
+    def test_the_workers_of_keda_watch_lists_that_exist(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2")
         deployment, secret, scaled = documents(RECIPES / "kubernetes" / "worker-keda.yaml")
         found = container(deployment)
@@ -221,7 +219,7 @@ class TestKubernetes:
         parameters = {each["parameter"] for each in secret["spec"]["secretTargetRef"]}
         assert parameters == {"username", "password"}
 
-    def test_the_cleaning_process_of_a_pod_answers_and_ends_in_its_time(
+    def test_the_cleaner_of_a_pod_answers_and_ends_in_time(
         self, rwq: Rwq, foreign: Foreign
     ) -> None:
         foreign.abandoned(b"1")

@@ -69,7 +69,7 @@ def test_a_mark_is_data_where_there_is_no_text() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-def test_text_with_the_mark_of_another_encoding_is_named(encoding: str) -> None:
+def test_text_marked_as_another_encoding_is_named(encoding: str) -> None:
     text, name = "\ufeff日本\n", encoding.upper()[:6]
     with pytest.raises(InvalidArgument, match=f"stdin is {name}, not UTF-8") as caught:
         flattened(split(environment(), io.BytesIO(text.encode(encoding)), b"\n"))
@@ -161,7 +161,7 @@ def records_of(*lines: bytes) -> tuple[list[tuple[bytes, bytes]], list[int]]:
 
 
 @pytest.mark.parametrize("line", JSON_LINES)
-def test_a_json_line_is_read_alike_alone_and_among_others(line: bytes) -> None:
+def test_a_json_line_is_read_alike_alone_or_not(line: bytes) -> None:
     alone = records_of(line, b'{"data":"x","id":"own"}')[0][0]
     plain = [b'{"data":"plain"}'] * 3
     assert records_of(line, *plain) == ([alone, *[(b"", b"plain")] * 3], [])

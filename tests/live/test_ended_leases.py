@@ -64,7 +64,7 @@ def test_a_later_client_ends_our_lease_of(
         assert raw.get(keys.old_lease(b"a")) is None
 
 
-def test_what_is_left_of_our_lease_does_not_hide_the_next_item_of_that_id(
+def test_our_old_lease_does_not_hide_a_reused_id(
     own: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
     """Completed by a later client, added again, and leased by a later worker that dies."""

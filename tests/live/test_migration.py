@@ -44,7 +44,7 @@ class Worker(Thread):
 
 
 @pytest.mark.ci
-def test_each_item_is_completed_once_while_its_queue_moves(
+def test_each_item_completes_once_while_a_queue_moves(
     rwq: Rwq, foreign: Foreign, start_server: StartServer
 ) -> None:
     there, stop = start_server(), Event()

@@ -110,7 +110,7 @@ def test_a_peers_clean_leaves_our_leases_alone(
     assert look() == before
 
 
-def test_our_cleans_leave_a_peers_leases_alone_until_they_end(
+def test_our_cleans_leave_a_peers_leases_until_ended(
     queue: WorkQueue, do: Do, look: Callable[[], RawKeys], db: redis.Redis
 ) -> None:
     do("add", items=encoded([NewItem(b"theirs", b"data")]))

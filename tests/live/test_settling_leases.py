@@ -78,7 +78,7 @@ each_generation = pytest.mark.parametrize("old", [True, False], ids=["0.1", "0.3
 
 
 @each_generation
-def test_an_item_that_we_push_behind_a_cleaners_snapshot_is_in_main_once(
+def test_a_push_behind_a_snapshot_is_in_main_once(
     old: bool, queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
     for name, (arrange, act, clean) in CASES.items():
@@ -95,7 +95,7 @@ def test_an_item_that_we_push_behind_a_cleaners_snapshot_is_in_main_once(
 
 
 @each_generation
-def test_an_item_that_we_push_in_the_middle_of_a_cleaners_walk_is_in_main_once(
+def test_a_push_during_a_cleaners_walk_is_in_main_once(
     old: bool, queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
     for name in ("light clean", "release of abandoned items"):
@@ -153,7 +153,7 @@ TAKES: dict[str, Callable[[WorkQueue], list[object]]] = {
 
 @each_generation
 @pytest.mark.parametrize("was_pushed", [False, True], ids=["abandoned", "pushed and abandoned"])
-def test_what_another_pushed_between_two_looks_stays_with_the_worker_that_popped_it(
+def test_what_another_pushed_stays_with_its_worker(
     queue: WorkQueue,
     clock: FakeClock,
     backend: Backend,
@@ -189,7 +189,7 @@ def test_what_another_pushed_between_two_looks_stays_with_the_worker_that_popped
         assert (books.completed, raw.exists(keys.main, keys.processing)) == (1, 0), name
 
 
-def test_a_pushed_item_whose_worker_died_is_taken_though_its_settling_lease_lasts(
+def test_a_dead_workers_item_is_taken_while_settling(
     queue: WorkQueue, clock: FakeClock, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
     """Whether its settling lease ends between the two looks or not."""
@@ -201,7 +201,7 @@ def test_a_pushed_item_whose_worker_died_is_taken_though_its_settling_lease_last
         assert len(take(queue)) == 1, name
 
 
-def test_a_settling_lease_outlives_the_stale_entry_of_a_waiting_item(
+def test_a_settling_lease_outlives_a_stale_entry(
     queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
     foreign.abandoned(b"a")

@@ -1102,7 +1102,7 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ListCursor.__base__.__init__, "__defaults__", (3,))
 
 
-def test_no_interleaving_loses_an_item_or_leaves_a_half_step(
+def test_no_interleaving_loses_an_item(
     live_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_pages_small(monkeypatch)

@@ -28,9 +28,7 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return package
 
 
-def test_the_named_program_is_first_then_the_wheel_which_is_not_imported(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_a_named_program_precedes_the_wheel(wheel: Path, tmp_path: Path) -> None:
     named, wheel_program = program(tmp_path / "my server"), program(wheel / "bin/valkey-server")
     program(tmp_path / "bin" / "valkey-server")
     path = {"PATH": str(tmp_path / "bin")}
@@ -87,7 +85,7 @@ def test_a_program_that_cannot_be_executed_is_named(
     assert caught.value.hint == "set RWQ_LOCAL_SERVER to the path of another one"
 
 
-def test_the_server_gets_no_password_from_the_environment(
+def test_the_server_sees_no_password_in_its_variables(
     new_server: NewServer, tmp_path: Path
 ) -> None:
     named = program(tmp_path / "program", body="env > env.txt; exit 1")

@@ -49,9 +49,7 @@ def test_a_server_is_started_once_and_stopped_once(rwq: Rwq, local_server: Local
         assert result.json == stopped(local_server, aof_bytes=aof_bytes)
 
 
-def test_status_of_a_server_that_does_not_run_exits_with_1(
-    rwq: Rwq, local_server: LocalServer
-) -> None:
+def test_status_of_a_stopped_server_exits_with_1(rwq: Rwq, local_server: LocalServer) -> None:
     directory = str(local_server.directory)
     result = rwq("local", "status", directory, "-o", "json")
     assert (result.code, result.notes, result.json) == (1, "", stopped(local_server))
@@ -61,9 +59,7 @@ def test_status_of_a_server_that_does_not_run_exits_with_1(
     assert table.lines[-1].endswith(" (-)")
 
 
-def test_the_directory_is_that_of_a_local_url_or_the_argument(
-    rwq: Rwq, new_server: NewServer
-) -> None:
+def test_the_directory_is_of_the_url_or_the_argument(rwq: Rwq, new_server: NewServer) -> None:
     in_url, argument = new_server(rwq.home / "url"), new_server(rwq.home / "argument")
     words = ("-u", f"local:{in_url.directory}", "local", "status", "-o", "json")
     assert rwq(*words).json == stopped(in_url)

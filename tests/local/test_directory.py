@@ -36,7 +36,7 @@ def test_the_directory_and_its_files_are_private(local_server: LocalServer) -> N
         assert mode_of(file) & 0o077 == 0, file
 
 
-def test_an_open_directory_with_other_files_is_refused_and_unchanged(
+def test_an_open_directory_of_other_files_is_refused(
     local_server: LocalServer,
 ) -> None:
     local_server.directory.mkdir()
@@ -84,7 +84,7 @@ def socket_of(server: LocalServer) -> Path:
     return Path(server.url.removeprefix("unix://"))
 
 
-def test_a_long_path_gets_a_short_socket_that_every_environment_finds(
+def test_a_long_path_gets_a_short_socket(
     long_server: LocalServer, new_server: NewServer, tmp_path: Path
 ) -> None:
     place = socket_of(long_server).parent
@@ -101,7 +101,7 @@ def test_a_long_path_gets_a_short_socket_that_every_environment_finds(
 
 
 @pytest.mark.parametrize("verb", ["ensure_running", "status"])
-def test_a_short_directory_that_another_user_prepared_is_refused(
+def test_a_short_directory_of_another_is_refused(
     new_server: NewServer, tmp_path: Path, verb: str
 ) -> None:
     server = new_server(tmp_path / ("d" * 120))

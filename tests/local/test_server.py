@@ -25,7 +25,7 @@ ROOT = Path(rwq_cli.__file__).parents[1]
 # Starting
 
 
-def test_the_server_keeps_an_append_only_file_and_listens_on_its_socket_only(
+def test_it_keeps_an_aof_and_has_only_its_socket(
     local_server: LocalServer,
 ) -> None:
     local_server.ensure_running()
@@ -82,7 +82,7 @@ for turn in range(20):
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGKILL"])
-def test_an_interrupted_start_does_not_break_the_next_one(
+def test_an_interrupted_start_spares_the_next(
     local_server: LocalServer, environ: dict[str, str], number: str
 ) -> None:
     finished = subprocess.run(
@@ -96,7 +96,7 @@ def test_an_interrupted_start_does_not_break_the_next_one(
     assert starts_of(local_server) == 20
 
 
-def test_the_server_outlives_the_command_that_started_it_and_keeps_none_of_its_files(
+def test_it_outlives_its_starter_without_its_files(
     local_server: LocalServer, environ: dict[str, str], tmp_path: Path
 ) -> None:
     reader, writer = os.pipe()
@@ -132,7 +132,7 @@ def test_the_server_outlives_the_command_that_started_it_and_keeps_none_of_its_f
         assert connection.ping()
 
 
-def test_no_second_server_is_started_beside_a_suspended_one(local_server: LocalServer) -> None:
+def test_no_second_server_beside_a_suspended_one(local_server: LocalServer) -> None:
     local_server.ensure_running()
     pid = pid_of(local_server)
     os.kill(pid, signal.SIGSTOP)
@@ -150,7 +150,7 @@ def test_no_second_server_is_started_beside_a_suspended_one(local_server: LocalS
 # Stopping and crashing
 
 
-def test_stop_waits_until_the_server_has_exited_and_keeps_the_data(
+def test_stop_waits_for_the_exit_and_keeps_the_data(
     local_server: LocalServer,
 ) -> None:
     local_server.ensure_running()
@@ -166,7 +166,7 @@ def test_stop_waits_until_the_server_has_exited_and_keeps_the_data(
         assert connection.get("key") == "value"
 
 
-def test_a_killed_server_keeps_what_was_written_to_its_file_and_can_be_started_again(
+def test_a_killed_server_keeps_data_and_starts_again(
     local_server: LocalServer,
 ) -> None:
     local_server.ensure_running()
@@ -203,7 +203,7 @@ def test_a_stale_pid_file_harms_no_process(local_server: LocalServer) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_throwaway_server_that_crashed_or_hangs_is_removed_however_the_block_ends(
+def test_a_throwaway_server_is_removed_however_it_ends(
     environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

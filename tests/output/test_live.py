@@ -46,7 +46,7 @@ def test_a_frame_replaces_the_one_before_it(terminal: Screen) -> None:
     assert terminal.lines() == ["d", "12:00:01"]
 
 
-def test_after_a_stop_the_frame_is_drawn_below_what_the_shell_wrote(terminal: Screen) -> None:
+def test_after_a_stop_it_is_drawn_below_the_shell(terminal: Screen) -> None:
     frames = LiveFrames(terminal.environment, colour=False)
     frames.draw("a\n", "1", "")
     terminal.environment.stdout.write(b"^Z\n$ fg\n")

@@ -55,7 +55,7 @@ def test_the_line_has_items_rate_and_time_left(screen: Screen) -> None:
     screen.progress.end()
 
 
-def test_a_hidden_line_returns_and_an_ended_one_does_not(screen: Screen) -> None:
+def test_a_hidden_line_returns_an_ended_one_not(screen: Screen) -> None:
     screen.progress.begin("adding", 100)
     screen.now_s += 2
     screen.progress.advance(1)

@@ -62,9 +62,7 @@ def fitted(room: int, natural: Sequence[int] = NATURAL) -> dict[str, int]:
         (0, {"ID": 1}),
     ],
 )
-def test_ids_stay_whole_beside_enough_text_or_all_share_the_room(
-    room: int, expected: dict[str, int]
-) -> None:
+def test_ids_stay_whole_or_all_share_the_room(room: int, expected: dict[str, int]) -> None:
     assert fitted(room) == expected
 
 
@@ -77,7 +75,7 @@ def test_the_width_is_never_exceeded(natural: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("room", [0, 1, 5, 9])
-def test_a_table_that_is_drawn_again_always_has_its_first_column(room: int) -> None:
+def test_a_redrawn_table_has_its_first_column(room: int) -> None:
     columns: list[Field[str]] = [
         Field("queue", lambda name: name, "", cut=Cut.MIDDLE),
         Field("waiting", lambda _: 1, "", rank=1),

@@ -16,7 +16,7 @@ def pauses(rounds: Rounds, clock: FakeClock, count: int, took_s: float = 0) -> l
     return clock.slept_s
 
 
-def test_the_first_pause_has_a_random_length_and_the_others_vary(clock: FakeClock) -> None:
+def test_the_first_pause_is_random_and_others_vary(clock: FakeClock) -> None:
     first = []
     for _ in range(50):
         clock.slept_s.clear()
@@ -28,7 +28,7 @@ def test_the_first_pause_has_a_random_length_and_the_others_vary(clock: FakeCloc
     assert max(first) > 20
 
 
-def test_the_time_that_a_round_took_is_part_of_the_interval(clock: FakeClock) -> None:
+def test_the_interval_includes_the_round(clock: FakeClock) -> None:
     _, *others = pauses(Rounds(30, clock, note=print), clock, 4, took_s=10)
     assert all(17 <= pause <= 23 for pause in others)
 

@@ -186,7 +186,7 @@ def test_the_watchdog_is_this_process_s(manager: Manager) -> None:
             assert (message, is_notified) == (b"WATCHDOG=1", True)
 
 
-def test_the_watchdog_is_not_notified_of_a_stuck_process(manager: Manager) -> None:
+def test_the_watchdog_hears_nothing_of_a_stuck_process(manager: Manager) -> None:
     variables = {"NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": "2000"}
     with supervised(None, variables=variables, silence_s=-5):
         Event().wait(0.05)

@@ -314,7 +314,7 @@ async def test_a_command_for_a_queue_is_shown_before_it_runs(live: Live) -> None
 @pytest.mark.ci
 @pytest.mark.needs("no-touch")
 @plays(size=(200, 30))
-async def test_a_command_for_an_item_has_the_options_that_it_needs(live: Live) -> None:
+async def test_a_command_for_an_item_has_its_options(live: Live) -> None:
     await live.press("enter")
     for tabs, first, keys in (
         (0, "a1", {"r": "release", "b": "bury --reason 'by hand'"}),
@@ -353,9 +353,7 @@ async def test_edit_and_doctor_run_at_once(live: Live) -> None:
     assert live.ran[1:] == ["rwq edit -q jobs a1"]
 
 
-def test_no_name_or_data_is_markup_or_controls_the_terminal(
-    play: Callable[..., None], raw: redis.Redis
-) -> None:
+def test_no_name_or_data_controls_the_terminal(play: Callable[..., None], raw: redis.Redis) -> None:
     name = b"[red]\x1b[2J[/]\xff"
     evil = Foreign(raw, name)
     evil.leased(b"[bold]\x1b]0;x\x07", holder=b"[/nothing]\x9b")

@@ -62,7 +62,7 @@ def until_drawn(terminal: Terminal) -> None:
         (signal.SIGHUP, -signal.SIGHUP),
     ],
 )
-def test_a_key_or_a_signal_leaves_the_terminal_as_it_was(
+def test_a_key_or_signal_leaves_the_terminal_as_it_was(
     on_terminal: Callable[..., Terminal], end: bytes | signal.Signals, code: int
 ) -> None:
     terminal = on_terminal()
@@ -122,7 +122,7 @@ main()
 @pytest.mark.parametrize(
     ("place", "name"), [("screens.QueuesScreen", "draw"), ("QueueWatch", "tick")]
 )
-def test_a_bug_in_any_thread_is_one_line_and_leaves_the_terminal_as_it_was(
+def test_a_bug_in_any_thread_restores_the_terminal(
     on_terminal: Callable[..., Terminal], place: str, name: str
 ) -> None:
     """And not Textual's traceback, which shows the values of variables."""
@@ -156,7 +156,7 @@ main()
 
 
 @pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.ci), 2])
-def test_what_hangs_ends_after_a_while_or_by_a_second_signal(
+def test_what_hangs_ends_in_time_or_by_a_second_signal(
     on_terminal: Callable[..., Terminal], signals: int
 ) -> None:
     terminal = on_terminal(program=_STUCK)
@@ -184,7 +184,7 @@ def test_it_ends_with_its_terminal(on_terminal: Callable[..., Terminal]) -> None
     assert terminal.process.returncode in (-signal.SIGHUP, 128 + signal.SIGHUP)
 
 
-def test_a_command_has_the_terminal_and_asks_its_question(
+def test_a_command_on_the_terminal_asks_its_question(
     on_terminal: Callable[..., Terminal], foreign: Foreign
 ) -> None:
     foreign.leased(b"mine", holder=b"worker-7")
@@ -209,7 +209,7 @@ def test_a_command_has_the_terminal_and_asks_its_question(
     assert is_as_before(terminal)
 
 
-def test_a_server_that_goes_and_comes_back_is_waited_for(
+def test_a_server_that_comes_back_is_waited_for(
     on_terminal: Callable[..., Terminal], start_server: StartServer
 ) -> None:
     server: PrivateServer = start_server()

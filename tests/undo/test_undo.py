@@ -82,7 +82,7 @@ class TestWhich:
         for name in ("7", "no-such-file"):
             assert rwq(*BACK, name).code == 2
 
-    def test_a_file_that_another_rwq_writes_is_refused_or_skipped(
+    def test_a_file_being_written_is_refused_or_skipped(
         self, rwq: Rwq, removed: Path, foreign: Foreign
     ) -> None:
         foreign.waiting(b"c")
@@ -158,9 +158,7 @@ class TestQuestion:
 
 
 class TestConflicts:
-    def test_a_reused_id_is_left_alone_and_nothing_is_restored_again(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
+    def test_a_reused_id_is_left_and_none_restored_twice(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"older")
         rwq("rm", "older", "--yes")
         foreign.waiting(b"a", b"b", b"c")
@@ -287,7 +285,7 @@ class TestServer:
             return int(free.getsockname()[1])
 
     @pytest.mark.parametrize("kind", ["restarted", "another", "emptied"])
-    def test_one_that_was_restarted_is_known_and_another_is_asked_about(
+    def test_a_restarted_server_is_known_another_asked(
         self, rwq: Rwq, start_server: StartServer, port: int, kind: str
     ) -> None:
         server = start_server("--port", str(port), "--appendonly", "yes")
@@ -318,7 +316,7 @@ class TestServer:
 
 
 class TestIdle:
-    def test_a_verb_that_left_nothing_is_not_taken_for_an_older_one(
+    def test_a_verb_without_a_file_hides_no_older_one(
         self, rwq: Rwq, removed: Path, foreign: Foreign
     ) -> None:
         assert rwq("rm", "gone", "--yes").code == 1
@@ -381,7 +379,7 @@ class TestDirectory:
         assert foreign.raw.exists("jobs:item:a")
 
 
-def test_what_was_moved_by_force_waits_and_that_is_said(rwq: Rwq, foreign: Foreign) -> None:
+def test_what_was_moved_by_force_is_said_to_wait(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"b")
     foreign.waiting(b"w")
     rwq("mv", "--all", "--force", "--to", "other", "--yes")

@@ -44,9 +44,7 @@ COLUMNS = {column.name: column for column in QUEUE_COLUMNS}
         ("next_age_seconds", True, b"cab"),
     ],
 )
-def test_numbers_are_sorted_from_the_highest_and_unknown_ones_last(
-    column: str, reverse: bool, names: bytes
-) -> None:
+def test_numbers_sort_highest_first_unknown_last(column: str, reverse: bool, names: bytes) -> None:
     found = sorted_rows(ROWS, COLUMNS[column], reverse=reverse)
     assert b"".join(each.queue for each in found) == names
 

@@ -37,7 +37,7 @@ class TestMaxTime:
 
 
 class TestTheLease:
-    def test_that_is_lost_ends_the_command_and_completes_nothing(
+    def test_a_lost_lease_ends_the_command_unfinished(
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1")
@@ -76,7 +76,7 @@ class TestAServerThatGoes:
         with server.client() as raw:
             assert contents(raw) == {}
 
-    def test_for_longer_than_the_lease_ends_the_command_and_the_worker(
+    def test_longer_than_the_lease_ends_command_and_worker(
         self, rwq: Rwq, start_server: StartServer
     ) -> None:
         server = start_server()
@@ -122,7 +122,7 @@ def test_a_flood_of_output_takes_no_memory(rwq: Rwq, foreign: Foreign) -> None:
     assert peak_kib < 90_000
 
 
-def test_what_a_command_leaves_running_holds_up_nothing(
+def test_what_a_command_leaves_running_delays_nothing(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1", b"2")
@@ -136,7 +136,7 @@ def test_what_a_command_leaves_running_holds_up_nothing(
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_file_that_cannot_be_written_puts_the_item_back(
+def test_an_unwritable_file_puts_the_item_back(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1")

@@ -88,9 +88,7 @@ class TestInput:
             assert result.notes.startswith(f"rwq: error: {said}"), line
         assert contents(raw) == before
 
-    def test_a_placeholder_is_literal_if_the_input_is_chosen(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
+    def test_a_placeholder_is_literal_beside_an_input(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"1")
         assert rwq(*DRAIN, "--input", "stdin", "--", "echo", "{data}").text == "{data}\n"
 
@@ -270,9 +268,7 @@ class TestOutput:
         )
         assert rwq("result", "1", "-o", "data").out == b"\0" * (1 << 20)
 
-    def test_jsonl_has_an_event_a_line_and_stdout_goes_to_stderr(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
+    def test_jsonl_is_of_events_and_stdout_is_on_stderr(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2")
         result = rwq.process(*DRAIN, "-o", "jsonl", *script('echo out; [ "$RWQ_ID" = 1 ]'))
         events = result.jsonl

@@ -63,7 +63,7 @@ def test_an_ended_command_takes_its_tree_along(rwq: Rwq, foreign: Foreign, tmp_p
     until(lambda: not any(map(alive, pids)))
 
 
-def test_the_end_of_a_command_is_not_that_of_one_whose_item_the_same_call_leased(
+def test_an_end_is_not_of_the_item_leased_with_it(
     rwq: Rwq, foreign: Foreign, raw: redis.Redis
 ) -> None:
     foreign.waiting(b"1", b"2")
@@ -79,16 +79,14 @@ def test_the_end_of_a_command_is_not_that_of_one_whose_item_the_same_call_leased
     assert not raw.exists("jobs:item:2")
 
 
-def test_a_command_that_asks_on_the_terminal_fails_at_once(
-    rwq: Rwq, foreign: Foreign, raw: redis.Redis
-) -> None:
+def test_asking_on_the_terminal_fails_at_once(rwq: Rwq, foreign: Foreign, raw: redis.Redis) -> None:
     foreign.waiting(b"1")
     result = rwq("work", "--max", "1", "--retries", "0", *script("read answer </dev/tty"))
     assert result.code == 3
     assert raw.zrange("jobs:buried", 0, -1) == [b"1"]
 
 
-def test_a_command_may_end_while_it_is_seen_whether_it_is_stopped(
+def test_a_command_may_end_during_the_look_for_stops(
     rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = os.waitid
@@ -111,7 +109,7 @@ def test_a_command_that_is_stopped_is_named(rwq: Rwq, foreign: Foreign) -> None:
     assert worker.wait(TIMEOUT_S) == 0
 
 
-def test_commands_cannot_change_each_others_descriptors(rwq: Rwq, foreign: Foreign) -> None:
+def test_commands_have_their_own_descriptors(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2", b"3")
     stops_blocking = "import os; os.set_blocking(1, False); os.set_blocking(2, False)"
     writes = f"import os; {stops_blocking}; os.set_blocking(1, True); os.write(1, b'x' * 99999)"
@@ -146,7 +144,7 @@ def test_a_reader_that_stalls_keeps_nobody_alive(
     assert raw.llen("jobs:processing") == 0
 
 
-def test_a_reader_that_stalls_holds_up_no_time_limit_and_no_other_command(
+def test_a_stalled_reader_holds_up_no_other_command(
     rwq: Rwq, foreign: Foreign, raw: redis.Redis
 ) -> None:
     foreign.waiting(b"flood", b"hang", *(b"%d" % number for number in range(20)))
@@ -174,9 +172,7 @@ def test_a_reader_that_stalls_holds_up_no_time_limit_and_no_other_command(
     assert out.count(b"x\n") == 20
 
 
-def test_a_server_that_hangs_keeps_no_worker_that_has_nothing(
-    rwq: Rwq, start_server: StartServer
-) -> None:
+def test_a_hung_server_keeps_no_idle_worker(rwq: Rwq, start_server: StartServer) -> None:
     server = start_server()
     variables = {"RWQ_URL": server.url}
     worker = rwq.start("work", "--reply-timeout", "1h", "--", "true", variables=variables)
@@ -192,7 +188,7 @@ def test_a_server_that_hangs_keeps_no_worker_that_has_nothing(
 
 @pytest.mark.ci
 @pytest.mark.parametrize("signals", [1, 2])
-def test_a_server_that_hangs_keeps_a_stopped_worker_for_a_few_seconds(
+def test_a_hung_server_keeps_a_stopped_worker_briefly(
     rwq: Rwq, start_server: StartServer, signals: int
 ) -> None:
     """What it cannot say is named, and is left to the end of the lease."""
@@ -226,9 +222,7 @@ def test_each_slot_has_one_command_at_a_time(rwq: Rwq, foreign: Foreign) -> None
 
 @pytest.mark.parametrize("words", [("lease", "--wait"), ("add",)])
 @pytest.mark.skipif(not HAS_NAMESPACES, reason="this machine allows no namespaces")
-def test_as_process_1_every_command_ends_when_it_is_told_to(
-    rwq: Rwq, words: tuple[str, ...]
-) -> None:
+def test_as_process_1_every_command_ends_by_signal(rwq: Rwq, words: tuple[str, ...]) -> None:
     process = subprocess.Popen(
         [*NAMESPACE, *COMMAND, *words], env=rwq.variables, stdin=subprocess.PIPE
     )

@@ -103,7 +103,7 @@ def test_an_exit_code_decides(
     assert {name: value for name, value in found.items() if value} == left
 
 
-def test_another_code_is_a_failure_that_is_retried_later(
+def test_another_code_is_a_failure_to_be_retried(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1")
@@ -129,7 +129,7 @@ def test_a_retry_comes_behind_what_waits(rwq: Rwq, foreign: Foreign) -> None:
     assert "; attempt 2 not before " in rwq("work", "--max", "1", *script("exit 7")).notes
 
 
-def test_on_fail_release_leaves_a_slot_empty_for_a_moment(rwq: Rwq, foreign: Foreign) -> None:
+def test_on_fail_release_leaves_a_slot_empty_briefly(rwq: Rwq, foreign: Foreign) -> None:
     """An item that always fails must not be run again and again without a pause."""
     foreign.waiting(b"1")
     log = rwq.home / "log"
@@ -179,7 +179,7 @@ class TestACommandThatCannotRun:
         )
 
 
-def test_an_item_that_killed_every_worker_is_buried_without_a_try(
+def test_an_item_that_killed_every_worker_is_buried(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1", b"2")
@@ -207,7 +207,7 @@ def program(rwq: Rwq, text: str) -> str:
 
 
 @pytest.mark.parametrize("line", ["#!/no/such/shell", "#!/usr/bin/env -S no-such-shell -e"])
-def test_a_program_that_cannot_be_started_is_found_before_anything_is_leased(
+def test_a_bad_program_is_found_before_leasing(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign, line: str
 ) -> None:
     foreign.waiting(b"1")
@@ -226,7 +226,7 @@ def test_a_program_that_is_gone_ends_the_worker(
     assert "no such file" in result.notes
 
 
-def test_a_program_that_is_still_being_written_is_waited_for(rwq: Rwq, foreign: Foreign) -> None:
+def test_a_program_still_being_written_is_waited_for(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     path = rwq.home / "true"
     shutil.copy(shutil.which("true") or "", path)
@@ -249,7 +249,7 @@ def test_a_program_that_is_still_being_written_is_waited_for(rwq: Rwq, foreign: 
         (".*", LAST, "buried 10", 19),
     ],
 )
-def test_a_batch_that_fails_is_halved_until_what_fails_stands_alone(
+def test_a_failing_batch_is_halved_down_to_its_cause(
     rwq: Rwq, bad: str, words: tuple[str, ...], summary: str, runs: int
 ) -> None:
     rwq("add", "--id-from", "line", stdin=b"".join(b"%d\n" % number for number in range(1, 11)))
@@ -259,7 +259,7 @@ def test_a_batch_that_fails_is_halved_until_what_fails_stands_alone(
     assert len((rwq.home / "runs").read_bytes()) == runs
 
 
-def test_a_command_that_reads_a_line_is_given_one_or_a_hint(rwq: Rwq, foreign: Foreign) -> None:
+def test_reading_a_line_gives_one_or_a_hint(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2", b"3", b"4")
     words = ("work", "--max", "4", *script("read -r line"))
     result = rwq(*words, "--retries", "9")
@@ -270,9 +270,7 @@ def test_a_command_that_reads_a_line_is_given_one_or_a_hint(rwq: Rwq, foreign: F
     assert result.notes == "completed 3\n"
 
 
-def test_an_exit_code_is_known_where_the_parent_ignores_its_children(
-    rwq: Rwq, foreign: Foreign
-) -> None:
+def test_exit_codes_are_known_under_ignored_sigchld(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     ignoring = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
@@ -284,9 +282,7 @@ def test_an_exit_code_is_known_where_the_parent_ignores_its_children(
     assert (worker.returncode, told.splitlines()[0][:15]) == (3, b"rwq: 1: exit 7;")
 
 
-def test_a_permission_that_is_narrowed_for_a_while_loses_no_item(
-    rwq: Rwq, start_server: StartServer
-) -> None:
+def test_a_permission_denied_briefly_loses_no_item(rwq: Rwq, start_server: StartServer) -> None:
     server = start_server()
     with server.client() as raw:
         Foreign(raw).waiting(b"1")
@@ -323,7 +319,7 @@ def test_a_rate_spreads_what_is_taken(rwq: Rwq, foreign: Foreign) -> None:
     assert times[-1] - times[0] > 0.9
 
 
-def test_an_embedded_server_that_was_killed_is_started_again(rwq: Rwq) -> None:
+def test_a_killed_embedded_server_is_started_again(rwq: Rwq) -> None:
     variables = {"RWQ_URL": f"local:{rwq.home}/data"}
     try:
         rwq.process("add", "x", variables=variables)

@@ -49,7 +49,7 @@ def named(server: PrivateServer, file: Path) -> tuple[str, ...]:
     return ("-u", server.url, "-q", "jobs", "--password-file", str(file))
 
 
-def test_the_password_of_a_worker_may_change_while_a_command_runs(
+def test_the_password_may_change_during_a_command(
     rwq: Rwq, guarded: PrivateServer, password_file: Path
 ) -> None:
     with as_operator(guarded, OLD) as raw:

@@ -49,7 +49,7 @@ class TestTheFirst:
         assert raw.exists("jobs:processing") == 0
 
 
-def test_a_command_that_the_same_signal_ends_as_it_starts_is_put_back(
+def test_a_command_killed_as_it_starts_is_put_back(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
     """Ctrl-C reaches a command that has no process group of its own yet."""
@@ -61,7 +61,7 @@ def test_a_command_that_the_same_signal_ends_as_it_starts_is_put_back(
 
 
 class TestTheSecond:
-    def test_ends_the_commands_and_releases_their_items_uncounted(
+    def test_ends_commands_and_releases_items_uncounted(
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1", b"2")
@@ -119,7 +119,7 @@ def test_hup_drains(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq.process("work", *telling("tell HUP")).as_tuple() == (0, "", "completed 2\n")
 
 
-def test_a_signal_to_the_group_of_the_worker_reaches_no_command(
+def test_a_signal_to_the_group_reaches_no_command(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
     """Ctrl-C sends one to every process of the foreground's group."""

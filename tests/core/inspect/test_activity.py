@@ -43,9 +43,7 @@ def test_a_row_counts_every_state_once(queue: WorkQueue, foreign: Foreign) -> No
     assert status.used_bytes is not None
 
 
-def test_abandoned_items_are_counted_a_few_queues_at_a_time(
-    queue: WorkQueue, raw: redis.Redis
-) -> None:
+def test_abandoned_are_counted_a_few_queues_at_once(queue: WorkQueue, raw: redis.Redis) -> None:
     """The oldest counts first, so that each queue has its turn."""
     names = numbered(5, b"q%d")
     for name in names:

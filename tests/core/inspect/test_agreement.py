@@ -46,7 +46,7 @@ def test_listings_have_the_same_states(queue: WorkQueue, states: dict[bytes, Sta
     }
 
 
-def test_each_state_is_chosen_and_what_looks_broken_only_after_a_second_look(
+def test_what_looks_broken_is_chosen_at_a_second_look(
     queue: WorkQueue, raw: Redis, states: dict[bytes, State], clock: FakeClock
 ) -> None:
     before = contents(raw)

@@ -46,9 +46,7 @@ def test_returns_are_summed_and_invalid_counts_ignored(queue: WorkQueue, raw: Re
     assert (counts.returned, counts.returns) == (3003, sum(range(3000)))
 
 
-def test_what_is_in_processing_is_told_apart_as_far_as_the_time_allows(
-    queue: WorkQueue, foreign: Foreign
-) -> None:
+def test_processing_is_told_apart_as_time_allows(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.abandoned(*(b"%d" % number for number in range(1500)))
     counts = count_queue(queue, within_s=-1)
     assert (counts.processing, counts.leased, counts.is_least) == (1500, None, True)
@@ -84,7 +82,7 @@ UNKNOWN_AGE = Counts(b"jobs", 1, 0, 0, 0)
 AN_ABANDONED = {Measure.ABANDONED: Limits(warn=Range(high=0))}
 
 
-def test_the_level_is_that_of_the_highest_limit_exceeded() -> None:
+def test_the_level_is_of_the_highest_limit_exceeded() -> None:
     for limits, level in (
         (Limits(), Level.OK),
         (Limits(warn=Range(high=12)), Level.OK),
@@ -98,7 +96,7 @@ def test_the_level_is_that_of_the_highest_limit_exceeded() -> None:
         assert (found.by_measure[Measure.WAITING].level, found.level) == (level, level)
 
 
-def test_an_unknown_count_with_a_limit_is_unknown_and_hides_no_alarm() -> None:
+def test_an_unknown_count_hides_no_alarm() -> None:
     age = {Measure.AGE: Limits(critical=Range(high=10))}
     assert evaluate(COUNTS, {}).by_measure[Measure.AGE].value == 60
     assert evaluate(UNKNOWN_AGE, age).level is Level.UNKNOWN
@@ -108,7 +106,7 @@ def test_an_unknown_count_with_a_limit_is_unknown_and_hides_no_alarm() -> None:
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_an_alarm_is_raised_by_what_is_still_abandoned_after_a_second_look(
+def test_an_alarm_needs_a_second_look(
     queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock, deep: bool
 ) -> None:
     foreign.abandoned(b"a", b"twice", b"also in main")

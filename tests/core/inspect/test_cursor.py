@@ -76,7 +76,7 @@ def _remove(raw: Redis, dice: random.Random, _new: list[bytes]) -> None:
     ],
     ids=["small pages", "large pages"],
 )
-def test_entries_that_stay_are_read_once_and_in_order_beside_others(
+def test_entries_that_stay_are_read_once_in_order(
     interleaved: Interleaved,
     raw: Redis,
     from_left: bool,
@@ -147,7 +147,7 @@ class TestScheduled:
 
     @pytest.mark.parametrize("latest_first", [False, True])
     @pytest.mark.parametrize("removes", ["nothing", "the last few", "all", "others"])
-    def test_many_entries_of_one_score_are_not_read_with_every_page(
+    def test_many_of_one_score_are_not_read_every_page(
         self, connection: Connection, raw: Redis, latest_first: bool, removes: str
     ) -> None:
         ids = [*numbered(900), b"later"]

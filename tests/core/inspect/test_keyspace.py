@@ -34,9 +34,7 @@ def test_strange_names_beside_others(backend: Backend, raw: Redis) -> None:
         assert found(WorkQueue(backend.connect(), name)).keys() > {"orphaned", "ghost", "held"}
 
 
-def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
-    queue: WorkQueue, foreign: Foreign
-) -> None:
+def test_an_item_named_like_a_list_is_no_queue(queue: WorkQueue, foreign: Foreign) -> None:
     """IDs are any bytes; the type of the key tells an item from another queue's list."""
     ids = [b"queue", b"x:queue", b"x:item:1", b"item:1", b"x:processing", b":delayed"]
     foreign.data(*ids)
@@ -131,7 +129,7 @@ def ghosts(count: int) -> list[bytes]:
 
 @pytest.mark.usefixtures("up_for_days")
 @pytest.mark.parametrize("count", [0, 1, NEXT_ENTRIES - 1])
-def test_the_age_is_that_of_the_first_item_behind_ghosts(
+def test_the_age_is_of_the_first_item_behind_ghosts(
     queue: WorkQueue, foreign: Foreign, raw: Redis, as_user: AsUser, count: int
 ) -> None:
     raw.lpush("jobs:queue", *ghosts(count), "a", "b")

@@ -27,7 +27,7 @@ def ids(items) -> list[bytes]:
     return [item.item_id for item in items]
 
 
-def test_waiting_items_have_positions_sizes_and_previews(
+def test_waiting_items_have_places_sizes_previews(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1", b"2")
@@ -161,7 +161,7 @@ def test_a_server_that_denies_optional_commands(as_user: AsUser, server: Private
 ALL = Source(main=True, processing=True, delayed=True, buried=True)
 
 
-def test_an_item_that_moves_during_the_walk_is_chosen_once(
+def test_an_item_moving_during_the_walk_is_chosen_once(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1", b"2")

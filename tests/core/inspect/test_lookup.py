@@ -42,7 +42,7 @@ def comparable(found: ItemReport) -> ItemReport:
     return ItemReport(facts, list(found.main_places), list(found.processing_places))
 
 
-def test_few_and_many_are_found_in_the_same_places_of_short_and_long_lists(
+def test_few_and_many_are_found_in_the_same_places(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
     """By a script, by a walk, and by name; places are counted from the right."""
@@ -85,7 +85,7 @@ def test_an_id_that_is_listed_often_is_found_in_time(queue: WorkQueue, raw: Redi
         ("abandoned", "processing again", (0, 1)),
     ],
 )
-def test_an_item_that_moves_between_the_reads_is_found_once(
+def test_an_item_moving_between_reads_is_found_once(
     interleaved: Interleaved,
     foreign: Foreign,
     keys: QueueKeys,

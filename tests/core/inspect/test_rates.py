@@ -102,7 +102,7 @@ def test_what_counts(
     assert looker.look() == rates
 
 
-def test_two_steps_of_a_worker_are_no_addition_over_time(
+def test_two_steps_of_a_worker_add_up_to_nothing(
     looker: Looker, foreign: Foreign, raw: redis.Redis
 ) -> None:
     foreign.waiting(b"1", b"2")
@@ -115,7 +115,7 @@ def test_two_steps_of_a_worker_are_no_addition_over_time(
     assert looker.look() == (1, 0)
 
 
-def test_no_deletion_is_counted_twice_or_never_while_looking(
+def test_each_deletion_while_looking_is_counted_once(
     queue: WorkQueue, meter: RateMeter, raw: redis.Redis
 ) -> None:
     """Deletions beside each reply: counted by it, and named by the server only after it."""
@@ -143,7 +143,7 @@ def test_no_deletion_is_counted_twice_or_never_while_looking(
     assert (len(samples) > 10, sum(done)) == (True, items)
 
 
-def test_what_is_named_after_it_was_counted_is_not_counted_again(
+def test_what_is_named_later_is_not_counted_again(
     looker: Looker, foreign: Foreign, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An item that is done after the changes were taken, and before EXISTS."""
@@ -197,7 +197,7 @@ def test_what_was_missed_is_unknown_and_said(
     assert looker.notes[-1].startswith("rwq: jobs: the connection was lost; for ")
 
 
-def test_a_user_who_may_not_follow_gets_no_rates_and_the_reason(
+def test_a_user_who_may_not_follow_gets_the_reason(
     as_user: AsUser, clock: FakeClock, foreign: Foreign, meter: RateMeter
 ) -> None:
     connection = as_user("+@all", "-subscribe")

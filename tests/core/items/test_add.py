@@ -44,7 +44,7 @@ def shuffled(count: int) -> list[bytes]:
     return ids
 
 
-def test_unique_replaces_what_waits_and_checks_what_is_for_later(
+def test_unique_replaces_waiting_and_checks_delayed(
     queue: WorkQueue, raw: Redis, keys: QueueKeys
 ) -> None:
     raw.mset({keys.item(b"there"): b"old", keys.item(b"later there"): b"old"})
@@ -62,7 +62,7 @@ def test_unique_replaces_what_waits_and_checks_what_is_for_later(
     assert raw.zcard(keys.delayed) == ADD_ITEMS - 1
 
 
-def test_an_empty_id_and_a_delay_with_a_time_are_refused(queue: WorkQueue, raw: Redis) -> None:
+def test_an_empty_id_or_delay_with_time_is_refused(queue: WorkQueue, raw: Redis) -> None:
     with pytest.raises(InvalidArgument, match="an item's ID is empty"):
         queue.add(b"data", b"")
     with pytest.raises(InvalidArgument, match="a delay and a time cannot be used together"):
@@ -86,7 +86,7 @@ def test_a_pause_in_the_stream_sends_what_is_there(queue: WorkQueue) -> None:
     assert reported_at_each_pause == [1, 2, 3, 4]
 
 
-def test_a_delayed_item_has_a_due_time_and_a_guard_that_outlives_it(
+def test_a_delayed_item_has_a_guard_that_outlives_it(
     queue: WorkQueue, raw: Redis, keys: QueueKeys
 ) -> None:
     before = now_ms(raw)
@@ -127,7 +127,7 @@ def test_it_is_leased_when_it_is_due_and_not_before(connection: Connection, raw:
 
 
 class TestOrderOfDueTimes:
-    def test_items_with_one_delay_keep_their_order_also_when_they_are_promoted(
+    def test_items_of_one_delay_keep_their_order(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys
     ) -> None:
         """Over several calls; no item is later than its call by more than it has items."""
@@ -160,9 +160,7 @@ class TestOrderOfDueTimes:
 
 
 @pytest.mark.parametrize("command", ["multi", "exec"])
-def test_a_user_who_may_not_use_transactions_adds_nothing(
-    as_user: AsUser, raw: Redis, command: str
-) -> None:
+def test_without_transactions_nothing_is_added(as_user: AsUser, raw: Redis, command: str) -> None:
     """Behind a refused MULTI the commands would run; without EXEC all others would be queued."""
     queue = WorkQueue(as_user("+@all", f"-{command}"), QUEUE)
     batch = NewItems([b"a"], [b""], None, random_ids=True)
@@ -183,15 +181,13 @@ def test_the_rule_is_the_same_for_ever() -> None:
     assert b"".join(map(pick, ids)) == b"ccbaca"
 
 
-def test_only_items_that_pick_a_new_queue_change_theirs() -> None:
+def test_only_items_that_name_a_queue_change_it() -> None:
     before, after = picker(NAMES), picker([*NAMES, b"{jobs:new}"])
     changed = {after(i) for i in IDS if before(i) != after(i)}
     assert changed == {b"{jobs:new}"}
 
 
-def test_a_second_add_is_a_duplicate_wherever_the_item_went(
-    connection: Connection, raw: redis.Redis
-) -> None:
+def test_a_second_add_is_a_duplicate_anywhere(connection: Connection, raw: redis.Redis) -> None:
     queues = [WorkQueue(connection, name) for name in NAMES]
 
     def add(*, dry_run: bool = False) -> Counter[Status]:

@@ -36,9 +36,7 @@ def test_many_leave_the_others_in_their_order(
 
 
 @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
-def test_a_second_entry_leaves_no_ghost_also_if_it_comes_meanwhile(
-    interleaved: Interleaved, raw: Redis, where: bytes
-) -> None:
+def test_a_second_entry_leaves_no_ghost(interleaved: Interleaved, raw: Redis, where: bytes) -> None:
     ids = many(raw, 1000)
     raw.lpush(where, ids[3], b"other", ids[500])
 
@@ -53,9 +51,7 @@ def test_a_second_entry_leaves_no_ghost_also_if_it_comes_meanwhile(
     assert raw.lrange(where, 0, -1) == [b"other"]
 
 
-def test_places_that_were_popped_do_not_read_the_list_from_its_other_end(
-    queue: WorkQueue, raw: Redis
-) -> None:
+def test_popped_places_read_not_from_the_other_end(queue: WorkQueue, raw: Redis) -> None:
     many(raw, 3000)
     # Seen when the list had a thousand entries more: they were before the left end of it now.
     call = Located([b"2999"], "windows", [((3999,), ())])

@@ -22,7 +22,7 @@ from tests.support import numbered
 
 
 @pytest.mark.parametrize("change", ["length", "beginning", "end"])
-def test_large_data_is_compared_by_length_and_both_ends(
+def test_large_data_is_compared_by_length_and_ends(
     queue: WorkQueue, raw: Redis, foreign: Foreign, change: str
 ) -> None:
     foreign.waiting(b"x")
@@ -37,7 +37,7 @@ def test_large_data_is_compared_by_length_and_both_ends(
 
 
 @pytest.mark.parametrize("by", ["holder", "reason", "returns"])
-def test_what_was_chosen_by_its_holder_reason_or_returns_is_left_if_that_differs(
+def test_a_changed_ground_of_choice_leaves_the_item(
     queue: WorkQueue, raw: Redis, foreign: Foreign, by: str
 ) -> None:
     selection = {
@@ -62,9 +62,7 @@ def test_what_was_chosen_by_its_holder_reason_or_returns_is_left_if_that_differs
     assert raw.get(b"jobs:item:x") == b"data of x"
 
 
-def test_a_duplicated_item_is_what_one_of_its_entries_was_chosen_for(
-    queue: WorkQueue, foreign: Foreign
-) -> None:
+def test_a_duplicate_is_what_one_entry_was_chosen_for(queue: WorkQueue, foreign: Foreign) -> None:
     """A listing of main alone sees one of its entries."""
     foreign.waiting(b"x")
     foreign.abandoned(b"x")
@@ -94,7 +92,7 @@ few_or_many = pytest.mark.parametrize("count", [1, 40])
 
 @each_take
 @few_or_many
-def test_items_that_are_taken_up_in_the_grace_period_are_left_alone(
+def test_items_taken_in_the_grace_period_are_left(
     queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, take: Take, count: int
 ) -> None:
     popped, added, again, dead = (
@@ -123,7 +121,7 @@ def test_items_that_are_taken_up_in_the_grace_period_are_left_alone(
 
 @each_take
 @few_or_many
-def test_a_chosen_item_that_was_popped_since_is_looked_at_twice(
+def test_a_chosen_item_popped_since_gets_two_looks(
     queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, take: Take, count: int
 ) -> None:
     popped, abandoned = numbered(count), numbered(count, b"old %d")
@@ -156,7 +154,7 @@ def test_leased_or_forced_items_are_looked_at_once(
     assert clock.slept_s == []
 
 
-def test_a_stream_gets_its_second_looks_where_it_pauses(
+def test_a_stream_gets_second_looks_where_it_pauses(
     queue: WorkQueue, clock: FakeClock, foreign: Foreign
 ) -> None:
     foreign.abandoned(b"1", b"2", b"3")

@@ -27,7 +27,7 @@ def both(keys: QueueKeys, *ids: bytes) -> list[bytes]:
     return [key for i in ids for key in (keys.lease(i), keys.old_lease(i))]
 
 
-def test_a_lease_moves_the_item_and_is_set_under_both_names(
+def test_a_lease_moves_the_item_under_both_names(
     queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
 ) -> None:
     """Also in place of one that a session that failed has left under either name."""
@@ -43,7 +43,7 @@ def test_a_lease_moves_the_item_and_is_set_under_both_names(
     assert lasts(raw, 60, *names)
 
 
-def test_data_of_the_wrong_type_is_named_and_nothing_is_taken(
+def test_data_of_the_wrong_type_is_named_not_taken(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     raw.hset(b"jobs:item:strange", "field", "value")
@@ -55,7 +55,7 @@ def test_data_of_the_wrong_type_is_named_and_nothing_is_taken(
     assert contents(raw) == before
 
 
-def test_a_lease_of_less_than_a_millisecond_is_an_error(queue: WorkQueue) -> None:
+def test_a_lease_below_a_millisecond_is_an_error(queue: WorkQueue) -> None:
     for lease_s in (0, 0.0004, -1):
         with pytest.raises(InvalidArgument):
             queue.lease(for_s=lease_s)
@@ -66,7 +66,7 @@ def test_a_lease_of_less_than_a_millisecond_is_an_error(queue: WorkQueue) -> Non
 
 
 @pytest.mark.parametrize("generations", ["old", "new", "both"])
-def test_touch_lets_a_lease_of_any_generation_end_later_under_both_names(
+def test_touch_extends_a_lease_of_any_generation(
     queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, generations: str
 ) -> None:
     foreign.leased(b"1", ttl_ms=5000, generations=generations)
@@ -129,9 +129,7 @@ class TestSeveralQueues:
         taken = [next(lease_from(queues, 1, shuffle=shuffle)).queue for _ in queues]
         assert taken == [b"low", b"high", b"normal"]
 
-    def test_a_push_onto_any_wakes_it_and_the_next_item_is_leased(
-        self, backend: Backend, raw: Redis
-    ) -> None:
+    def test_a_push_onto_any_queue_wakes_it(self, backend: Backend, raw: Redis) -> None:
         connection = backend.connect()
         queues = [WorkQueue(connection, each) for each in (b"high", b"normal", b"low")]
         with ThreadPoolExecutor(1) as threads:

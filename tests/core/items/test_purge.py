@@ -15,7 +15,7 @@ from tests.item_cases import ITEM_CASES
 from tests.support import Journal, many, numbered
 
 
-def test_every_key_of_the_queue_is_removed_and_no_other(
+def test_exactly_the_keys_of_the_queue_are_removed(
     queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock
 ) -> None:
     for name in (b"jobs:mail", b"jobs2", b"job"):
@@ -40,7 +40,7 @@ def test_every_key_of_the_queue_is_removed_and_no_other(
     assert clock.slept_s == [1.0]
 
 
-def test_an_id_with_a_key_of_another_type_is_reported_once(
+def test_a_key_of_another_type_is_reported_once(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     """In whatever structures it is besides."""
@@ -85,7 +85,7 @@ def test_items_added_during_a_purge_stay(interleaved: Interleaved, raw: Redis) -
     assert len(added) > 10
 
 
-def test_a_purge_beside_live_workers_saves_only_what_it_removes(
+def test_a_purge_beside_workers_saves_what_it_removes(
     backend: Backend, interleaved: Interleaved, raw: Redis
 ) -> None:
     """What they complete is not in the undo file; what they hold goes with its lease."""
@@ -106,7 +106,7 @@ def test_a_purge_beside_live_workers_saves_only_what_it_removes(
     assert completed
 
 
-def test_the_list_of_a_cleaner_of_01_goes_but_what_it_has_just_taken(
+def test_the_list_of_a_01_cleaner_goes_but_fresh_items(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
     """However much it is, no call is long."""
@@ -128,9 +128,7 @@ def test_the_list_of_a_cleaner_of_01_goes_but_what_it_has_just_taken(
     assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}
 
 
-def test_a_result_that_cannot_be_saved_or_whose_item_was_added_meanwhile_stays(
-    interleaved: Interleaved, raw: Redis
-) -> None:
+def test_an_unsaved_or_reused_result_stays(interleaved: Interleaved, raw: Redis) -> None:
     class Full(Journal):
         def write(self, entries: Sequence[Any], _by: Sequence[str] = ()) -> None:
             raise OSError(f"disk full: {len(entries)}")

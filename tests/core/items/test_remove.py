@@ -34,7 +34,7 @@ def journal() -> Journal:
 class TestSaved:
     @each_verb
     @few_or_many
-    def test_items_are_written_before_they_are_taken_where_they_are_by_then(
+    def test_items_are_written_before_they_are_taken(
         self, interleaved: Interleaved, raw: Redis, journal: Journal, verb: str, count: int
     ) -> None:
         ids = many(raw, count)
@@ -81,7 +81,7 @@ class TestSaved:
         assert raw.get(b"jobs:item:" + ids[1]) == b"other"
 
     @each_verb
-    def test_what_cannot_be_saved_stays_and_what_may_be_gone_is_in_doubt(
+    def test_unsaved_stays_and_maybe_gone_is_in_doubt(
         self, interleaved: Interleaved, raw: Redis, journal: Journal, verb: str
     ) -> None:
         ids, before = many(raw, 3), contents(raw)
@@ -108,7 +108,7 @@ class TestSaved:
 
 class TestMove:
     @few_or_many
-    def test_moved_items_keep_their_order_behind_the_existing_ones_and_replace_none(
+    def test_moved_items_queue_behind_and_replace_none(
         self, queue: WorkQueue, raw: Redis, journal: Journal, count: int
     ) -> None:
         ids = many(raw, count)

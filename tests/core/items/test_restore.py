@@ -65,7 +65,7 @@ def test_everything_is_restored_as_it_was(
 
 
 @pytest.mark.parametrize("count", [3, 3000])
-def test_only_the_data_of_an_item_in_its_place_are_replaced(
+def test_data_of_an_item_in_its_place_is_replaced(
     queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
 ) -> None:
     """As by `export | jq | import`; one that was leased since keeps its lease. And undone."""
@@ -168,7 +168,7 @@ def test_a_repeated_id(queue: WorkQueue, raw: Redis, between: int) -> None:
         assert raw.lrange("jobs:queue", 0, -1).count(b"a") == 1
 
 
-def test_delayed_items_keep_the_order_of_one_time_and_get_a_guard_by_this_servers_clock(
+def test_delayed_keep_order_and_get_this_clocks_guard(
     queue: WorkQueue, connection: Connection, raw: Redis
 ) -> None:
     """The order is in what the scores have below a millisecond."""
@@ -183,16 +183,14 @@ def test_delayed_items_keep_the_order_of_one_time_and_get_a_guard_by_this_server
     assert lasts(raw, 3660.1, b"other:lease:0000", b"other:leased_by_session:0000")
 
 
-def test_the_lists_are_not_read_for_items_of_which_none_exists(
-    interleaved: Interleaved, raw: Redis
-) -> None:
+def test_no_lists_are_read_for_items_that_are_gone(interleaved: Interleaved, raw: Redis) -> None:
     queue, new = WorkQueue(interleaved, QUEUE), numbered(2 * RESTORE_ITEMS)
     raw.lpush("jobs:queue", *numbered(9, b"other %d"))
     assert set(statuses(restore(queue, waits(*new), on_conflict=REPLACE))) == {Status.IMPORTED}
     assert not any("LRANGE" in call for call in interleaved.calls)
 
 
-def test_what_changes_or_comes_after_it_was_written_stays(
+def test_what_changes_after_it_was_written_stays(
     queue: WorkQueue, foreign: Foreign, raw: Redis, keys: QueueKeys
 ) -> None:
     foreign.waiting(b"a", b"b", b"c")
@@ -217,7 +215,7 @@ def test_what_changes_or_comes_after_it_was_written_stays(
     assert journal.kept == [b"a", b"b", b"e"]
 
 
-def test_items_are_exported_once_and_in_order_and_nothing_else(
+def test_exactly_the_items_are_exported_in_order(
     queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
 ) -> None:
     foreign.data(b"orphan")
@@ -247,9 +245,7 @@ def test_items_are_exported_once_and_in_order_and_nothing_else(
     assert contents(raw) == before
 
 
-def test_the_result_of_an_item_completed_while_items_are_read_is_met(
-    queue: WorkQueue, foreign: Foreign
-) -> None:
+def test_a_result_made_during_the_reading_is_met(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     exported = Export(queue)
     batches = exported.batches()

@@ -17,7 +17,7 @@ from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, contents, 
 from tests.support import Journal, lines_of, many, numbered
 
 
-def test_a_result_is_read_beside_an_item_that_was_added_again(
+def test_a_result_is_read_beside_its_reused_id(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     keep(raw, b"\xff", None, status=b"rejected", result=b"\x00", holder=b"\xfe")
@@ -88,7 +88,7 @@ def test_read_results_are_restored_unchanged(queue: WorkQueue, raw: Redis) -> No
 
 
 @pytest.mark.parametrize("replaces", [False, True])
-def test_existing_results_and_foreign_keys_are_kept_or_replaced(
+def test_existing_results_are_kept_or_replaced(
     queue: WorkQueue, raw: Redis, replaces: bool
 ) -> None:
     keep(raw, b"a", result=b"old", holder=b"old")
@@ -113,9 +113,7 @@ def test_existing_results_and_foreign_keys_are_kept_or_replaced(
     assert raw.hgetall("jobs:result:hash") == {b"status": b"1"}
 
 
-def test_only_results_that_are_as_they_were_read_are_deleted(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
+def test_only_unchanged_results_are_deleted(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     for item_id in (b"same", b"later", b"added again"):
         keep(raw, item_id, None)
     raw.set("jobs:result:string", "x")

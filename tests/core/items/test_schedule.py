@@ -57,15 +57,13 @@ class TestRelease:
         assert raw.exists(b"jobs:processing") == 0
         assert settling(raw) == {"released": sorted(ids)}
 
-    def test_those_of_a_long_list_come_next_in_the_given_order(
-        self, queue: WorkQueue, raw: Redis
-    ) -> None:
+    def test_those_of_a_long_list_come_next_in_order(self, queue: WorkQueue, raw: Redis) -> None:
         ids = random.Random(0).sample(many(raw, 9000), 900)
         assert len(by_status(queue.release_many(ids, front=True))[Status.RELEASED]) == 900
         assert raw.lrange(b"jobs:queue", -900, -1)[::-1] == ids
 
     @few_or_many
-    def test_those_in_transit_keep_their_place_among_the_others_at_the_front(
+    def test_those_in_transit_keep_their_place_in_front(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock, count: int
     ) -> None:
         ids = numbered(count)
@@ -87,7 +85,7 @@ class TestRelease:
 
 
 @few_or_many
-def test_a_buried_item_has_its_reason_in_a_guard_that_does_not_end(
+def test_a_buried_items_guard_with_reason_never_ends(
     queue: WorkQueue, raw: Redis, count: int
 ) -> None:
     """And its time; another reason replaces the first one."""
@@ -109,7 +107,7 @@ def test_a_buried_item_has_its_reason_in_a_guard_that_does_not_end(
 
 
 @few_or_many
-def test_items_are_kicked_in_the_given_order_and_counted_anew(
+def test_items_are_kicked_in_order_and_counted_anew(
     queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
 ) -> None:
     foreign.waiting(b"w")
@@ -125,7 +123,7 @@ def test_items_are_kicked_in_the_given_order_and_counted_anew(
 
 
 class TestPromotion:
-    def test_items_are_promoted_in_the_order_of_their_due_times(
+    def test_items_are_promoted_in_order_of_due_times(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
     ) -> None:
         foreign.waiting(b"w")
@@ -146,7 +144,7 @@ class TestPromotion:
         assert raw.mget(both(b"buried")) == [b"rwq-buried:broken"] * 2
         assert promoted(queue) == []
 
-    def test_a_lease_promotes_what_is_due_behind_what_waits(
+    def test_a_lease_promotes_due_behind_waiting(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
     ) -> None:
         """Behind entries that mean nothing any more, and more than one call looks at."""
@@ -159,7 +157,7 @@ class TestPromotion:
         assert raw.exists(keys.delayed, keys.main) == 0
 
     @pytest.mark.parametrize("why", ["data of the wrong type", "held by a session"])
-    def test_entries_that_stay_do_not_hold_up_those_behind_them(
+    def test_entries_that_stay_hold_up_none_behind_them(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, why: str
     ) -> None:
         for item_id in numbered(250):

@@ -105,7 +105,7 @@ def test_many_are_replaced_and_put_back(queue: WorkQueue, foreign: Foreign) -> N
     assert contents(foreign.raw) == before
 
 
-def test_the_old_data_is_written_first_and_stays_in_doubt_if_the_reply_is_lost(
+def test_old_data_is_written_first_and_may_be_in_doubt(
     queue: WorkQueue, interleaved: Interleaved, foreign: Foreign
 ) -> None:
     foreign.waiting(b"a")

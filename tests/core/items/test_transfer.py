@@ -60,7 +60,7 @@ def test_to_another_database(
     assert raw.keys("jobs:move*") == []
 
 
-def test_an_interrupt_waits_until_what_is_in_transit_has_arrived(
+def test_an_interrupt_waits_for_what_is_in_transit(
     interleaved: Interleaved, far: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(*IDS)
@@ -79,7 +79,7 @@ def test_an_interrupt_waits_until_what_is_in_transit_has_arrived(
 
 
 class TestTurns:
-    def test_a_second_move_waits_for_the_first_and_says_for_whom(
+    def test_a_second_move_waits_and_says_for_whom(
         self, queue: WorkQueue, far: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(*IDS)
@@ -97,7 +97,7 @@ class TestTurns:
         assert messages == ["waiting for another move of jobs, by ann@ops1:17:ab"]
         assert raw.exists(LOCK) == 0
 
-    def test_no_other_move_waits_and_no_dry_run_takes_a_lock(
+    def test_other_moves_and_dry_runs_take_no_lock(
         self, queue: WorkQueue, far: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(*IDS)
@@ -106,7 +106,7 @@ class TestTurns:
         assert {o.status for o in move(queue, IDS[1:], far, dry_run=True)} == {Status.MOVED}
         assert raw.get(LOCK) == b"ann@ops1:17:ab"
 
-    def test_rounds_give_others_their_turn_and_look_for_cut_moves_once(
+    def test_rounds_give_others_their_turn(
         self, interleaved: Interleaved, far: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         queue = WorkQueue(interleaved, b"jobs", clock=FakeClock())
@@ -123,7 +123,7 @@ class TestTurns:
         assert [o.status for o in mover.move([b"d"])] == [Status.FINISHED, Status.MOVED]
 
     @pytest.mark.parametrize("has_ended", [False, True])
-    def test_one_that_was_stopped_for_long_ends_and_says_so(
+    def test_one_stopped_for_long_ends_and_says_so(
         self,
         interleaved: Interleaved,
         connection: Connection,
@@ -173,7 +173,7 @@ class TestCut:
             assert list(queue.move_many([], other)) == finished
             assert [item.item_id for item in other.lease_many(9)] == [b"a"] * is_there
 
-    def test_one_of_an_older_rwq_is_finished_and_loses_nothing(
+    def test_one_of_an_older_rwq_is_finished(
         self,
         queue: WorkQueue,
         far: WorkQueue,
@@ -187,7 +187,7 @@ class TestCut:
         )
         assert [item.item_id for item in far.lease_many(9)] == [b"c", b"a", b"b"]
 
-    def test_a_copy_of_an_item_that_was_kicked_here_is_removed(
+    def test_a_copy_of_an_item_kicked_here_is_removed(
         self,
         queue: WorkQueue,
         far: WorkQueue,
@@ -198,7 +198,7 @@ class TestCut:
         assert list(queue.move_many([], far)) == []
         assert (queue.state(b"a"), far.state(b"a")) == (State.WAITING, State.GONE)
 
-    def test_a_copy_is_not_to_be_had_while_the_original_may_be_there(
+    def test_no_copy_is_given_beside_a_possible_original(
         self, queue: WorkQueue, foreign: Foreign
     ) -> None:
         foreign.buried(b"a", _FROM % b"x")

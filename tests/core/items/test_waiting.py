@@ -24,7 +24,7 @@ def after(clock: FakeClock, steps: dict[float, Callable[[], object]]) -> None:
 
 
 class TestEmpty:
-    def test_an_empty_queue_is_reported_after_a_second_look(
+    def test_an_empty_queue_needs_a_second_look(
         self, queue: WorkQueue, raw: Redis, clock: FakeClock, foreign: Foreign
     ) -> None:
         """A cleaner of another language takes an item off one list, then pushes it onto another."""
@@ -39,7 +39,7 @@ class TestEmpty:
         assert next(wait_for_all([queue], timeout_s=0.01)).reached is False
 
     @pytest.mark.parametrize("place", ["waiting", "leased", "abandoned", "delayed"])
-    def test_items_in_these_states_keep_a_queue_from_being_empty(
+    def test_items_in_these_states_keep_a_queue_filled(
         self, queue: WorkQueue, foreign: Foreign, place: str
     ) -> None:
         getattr(foreign, place)(b"a", *((FUTURE_MS,) if place == "delayed" else ()))
@@ -51,7 +51,7 @@ class TestEmpty:
             int(place == "delayed"),
         )
 
-    def test_waiting_ends_when_the_queue_is_empty_or_at_the_timeout(
+    def test_waiting_ends_when_empty_or_at_the_timeout(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a")
@@ -75,7 +75,7 @@ def test_only_waiting_items_are_compared_with_a_number(
     assert clock.slept_s == []
 
 
-def test_items_in_any_place_are_waited_for_until_all_are_gone(
+def test_items_anywhere_are_waited_for_until_gone(
     queue: WorkQueue, clock: FakeClock, foreign: Foreign
 ) -> None:
     ids = (b"waiting", b"leased", b"data", b"\xff")
@@ -90,7 +90,7 @@ def test_items_in_any_place_are_waited_for_until_all_are_gone(
     assert 5.0 <= waited.waited_s <= 6.1
 
 
-def test_several_queues_meet_the_condition_at_the_same_time_or_are_given_up_together(
+def test_several_queues_meet_it_together_or_give_up(
     queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
 ) -> None:
     """While the second queue is waited for, the first is filled again."""

@@ -280,7 +280,7 @@ def test_an_abandoned_id_with_other_data_stays(
         assert repair(queue, how) > 0
 
 
-def test_given_up_an_id_that_was_completed_and_added_with_the_same_data_is_returned(
+def test_given_up_a_reused_id_is_returned(
     queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
 ) -> None:
     """And popped, all in the grace period, as `docs/upstream.md` says: one complete wins."""
@@ -300,7 +300,7 @@ def test_given_up_an_id_that_was_completed_and_added_with_the_same_data_is_retur
 
 # The clean pushes up to 250 itself before it comes to that orphan.
 @pytest.mark.parametrize(("others", "times"), [(200, 1), (600, 2)])
-def test_given_up_an_orphan_that_another_deep_clean_has_pushed_waits_twice(
+def test_given_up_an_orphan_pushed_by_two_waits_twice(
     interleaved: Interleaved,
     clock: FakeClock,
     raw: Redis,

@@ -33,7 +33,7 @@ def finding(diagnosis: Diagnosis, code: Code) -> Finding:
     return found
 
 
-def test_each_case_has_exactly_its_findings_and_is_fixed_or_left(
+def test_each_case_has_its_findings_fixed_or_left(
     queue: WorkQueue, foreign: Foreign, raw: Redis
 ) -> None:
     for name, case in ITEM_CASES.items():
@@ -63,7 +63,7 @@ def test_each_case_has_exactly_its_findings_and_is_fixed_or_left(
 
 
 class TestGrace:
-    def test_a_push_between_the_reading_of_a_long_list_and_of_the_keys_makes_no_orphan(
+    def test_a_push_between_list_and_keys_is_no_orphan(
         self,
         interleaved: Interleaved,
         clock: FakeClock,
@@ -87,7 +87,7 @@ class TestGrace:
         assert interleaved.before is None
         assert finding(diagnosis, Code.ORPHANED).examples == (b"orphan",)
 
-    def test_the_grace_period_is_skipped_when_nothing_looks_wrong(
+    def test_no_grace_period_when_nothing_looks_wrong(
         self, queue: WorkQueue, foreign: Foreign, clock: FakeClock
     ) -> None:
         foreign.waiting(b"w")
@@ -219,7 +219,7 @@ class TestServer:
             (Code.NO_PERSISTENCE, ()),
         ]
 
-    def test_a_server_that_hides_its_settings_has_no_finding(self, as_user: AsUser) -> None:
+    def test_hidden_server_settings_are_no_finding(self, as_user: AsUser) -> None:
         connection = as_user("+@all", "-info", "-config")
         found = WorkQueue(connection, b"{jobs}").diagnose()
         assert found.findings == ()

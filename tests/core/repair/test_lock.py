@@ -41,7 +41,7 @@ def test_one_waits_for_another_and_says_for_whom(
 
 
 @pytest.mark.parametrize("how", ["light", "deep"])
-def test_it_names_its_holder_ends_if_that_is_killed_and_is_kept_through_a_long_grace_period(
+def test_it_names_its_holder_and_lasts_as_long(
     queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, how: str
 ) -> None:
     foreign.abandoned(b"1")
@@ -80,9 +80,7 @@ def test_a_lock_that_was_lost_is_taken_again(
     assert len(queue.light_clean(grace_s=20)) == 1
 
 
-def test_a_lock_of_the_wrong_type_is_an_error_that_names_it(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
+def test_a_lock_of_the_wrong_type_is_named(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.abandoned(b"1")
     raw.lpush(LOCK, "x")
     with pytest.raises(WrongType, match=LOCK):

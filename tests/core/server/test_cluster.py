@@ -38,7 +38,7 @@ class Slot:
 HEALTHY_SLOT, LOST_SLOT = map(cluster._slot_of, (HEALTHY, LOST))
 
 
-def test_a_lost_slot_is_waited_for_once_and_after_all_others(
+def test_a_lost_slot_is_waited_for_once_and_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Slot.asked, Slot.is_repaired = [], False

@@ -171,7 +171,7 @@ class TestSilence:
         assert caught.value.hint == "use redis://, not rediss://, only if the server has no TLS"
 
 
-def test_a_link_that_was_dropped_in_silence_is_found_by_a_ping(
+def test_a_silently_dropped_link_is_found_by_a_ping(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_module, "PING_AFTER_S", 1e-9)

@@ -181,7 +181,7 @@ def test_tls_on_one_side_only_is_named(server: PrivateServer, tmp_path: Path) ->
             connect(Server(url.replace("redis", "rediss"))).call("PING")
 
 
-def test_a_broken_connection_leaves_the_outcome_in_doubt() -> None:
+def test_a_broken_connection_is_an_outcome_in_doubt() -> None:
     error = lost(rx.ConnectionError("Connection reset by peer."), "redis://host", 30)
     assert type(error) is ConnectionLost
     assert error.message == "lost the connection to redis://host: connection reset by peer"

@@ -107,7 +107,7 @@ def test_a_read_whose_reply_is_lost_is_sent_again_once() -> None:
                         read(connection)
 
 
-def test_a_replica_is_waited_for_longer_if_it_was_a_primary(
+def test_a_former_primary_is_waited_for_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It may be meant to be one; else an address leads to another server soon."""
@@ -144,7 +144,7 @@ def test_a_wait_is_told_once_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(told) == 2 * len(ACTS)
 
 
-def test_what_is_waited_for_is_told_once_and_ends_in_the_refusal() -> None:
+def test_waiting_is_told_once_and_ends_in_the_refusal() -> None:
     told: list[str] = []
     with scripted(*[BUSY] * 1000) as server:
         connection = connect(Server(server.url, patience_s=1.3))
@@ -166,7 +166,7 @@ def test_the_callers_own_time_and_stop_end_a_wait() -> None:
             connection.call("GET", b"k")
 
 
-def test_a_password_that_was_rotated_is_asked_for_again() -> None:
+def test_a_rotated_password_is_asked_for_again() -> None:
     passwords = iter(["old", "new"])
     with scripted(b"+OK\r\n", BUSY, b"+OK\r\n", b":7\r\n") as server:
         connection = connect(Server(server.url, password=lambda: next(passwords)))

@@ -44,7 +44,7 @@ def test_an_interrupt_leaves_no_client(connection: Connection, raw: redis.Redis)
     assert connection.call("PING") in (True, b"PONG")
 
 
-def test_after_a_fruitless_wake_the_list_is_watched_again_a_while_later(
+def test_a_fruitless_wake_is_followed_by_a_pause(
     connection: Connection, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raw.lpush(b"a:queue", b"1")
@@ -69,7 +69,7 @@ def test_a_lost_connection_is_opened_again(connection: Connection, raw: redis.Re
         until(lambda: blocked(raw) == 1)
 
 
-def test_where_blmove_is_denied_the_caller_polls_and_is_told_once(
+def test_denied_blmove_means_polling_told_once(
     as_user: AsUser,
 ) -> None:
     limited, told = as_user("+@all", "-blmove"), []

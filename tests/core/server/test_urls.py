@@ -12,7 +12,7 @@ from tests.servers import PrivateServer
 from tests.tls import tls_front
 
 
-def test_a_url_without_a_secret_is_shown_as_it_was_typed() -> None:
+def test_a_url_without_a_secret_is_shown_as_typed() -> None:
     for url in (
         *("", "localhost", "localhost:6379", "redis://localhost:6379/0", "redis://user@host"),
         *("unix:///run/server.sock", "unix:///run/a@b.sock", "[::1]", "redis://[::1]:6379/0"),
@@ -84,7 +84,7 @@ WITHOUT_PASSWORD = [
 ]
 
 
-def test_a_url_without_its_password_names_the_same_server() -> None:
+def test_a_url_without_its_password_is_of_that_server() -> None:
     assert [(url, without_password(url)) for url, _ in WITHOUT_PASSWORD] == WITHOUT_PASSWORD
     assert all(is_same_server(url, left) for url, left in WITHOUT_PASSWORD)
 
@@ -230,7 +230,7 @@ def test_no_refusal_tells_a_password() -> None:
     assert [error for error in refusals if "hunter2" in str(error) or error.__cause__] == []
 
 
-def test_the_printed_form_of_a_server_tells_no_password() -> None:
+def test_a_printed_server_tells_no_password() -> None:
     """Tracebacks and logs print it."""
     server = Server("redis://user:hunter2@host", password="swordfish")
     assert "hunter2" not in repr(server)

@@ -59,7 +59,7 @@ def test_a_few_calls_are_made_ahead_of_their_replies(connection: Connection) -> 
         assert made <= answered + WINDOW_CALLS
 
 
-def test_the_connection_is_usable_after_replies_are_left_unread(connection: Connection) -> None:
+def test_unread_replies_leave_the_connection_usable(connection: Connection) -> None:
     replies = add_each(connection, add_args(*range(10)))
     assert next(replies) == []
     replies.close()
@@ -85,9 +85,7 @@ def test_a_read_that_cannot_be_sent_is_sent_again_once(
     assert list(replies) == [b"%d" % number for number in range(9)]
 
 
-def test_a_command_that_is_refused_before_exec_stops_its_whole_transaction(
-    connection: Connection, raw: Redis
-) -> None:
+def test_a_refusal_before_exec_stops_the_transaction(connection: Connection, raw: Redis) -> None:
     good = [("SET", b"whole", b"x"), ("LPUSH", b"list", b"x")]
     bad = [("SET", b"half", b"x"), ("LPUSH", b"list")]
     answered: list[Any] = []
@@ -160,9 +158,7 @@ class TestRefusals:
         assert raw.lrange(b"jobs:queue", 0, -1) == ids(0)
 
 
-def test_a_connection_that_was_dropped_in_a_pause_is_replaced(
-    connection: Connection, raw: Redis
-) -> None:
+def test_a_connection_dropped_in_a_pause_is_replaced(connection: Connection, raw: Redis) -> None:
     def calls() -> Iterator[Any]:
         yield from add_args(0)
         yield None

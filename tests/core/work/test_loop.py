@@ -75,9 +75,7 @@ def test_every_item_is_run_once_and_completed(
     assert contents(raw) == {}
 
 
-def test_one_at_a_time_runs_in_order_in_the_calling_thread(
-    queue: WorkQueue, foreign: Foreign
-) -> None:
+def test_one_at_a_time_runs_in_the_calling_thread(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2", b"3")
     ran = []
     queue.work(lambda job: ran.append((job.item_id, threading.current_thread())), drain=True)
@@ -117,7 +115,7 @@ def test_a_handler_says_how_its_job_ended(
     assert raw.lrange(queue.keys.main, 0, -1) == [b"back"]
 
 
-def test_an_exception_is_retried_and_then_buried_with_its_text(
+def test_an_exception_is_retried_then_buried(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis
 ) -> None:
     foreign.waiting(b"1", b"2")
@@ -158,7 +156,7 @@ class Coroutine:
 
 
 @pytest.mark.parametrize("handler", [Coroutine(), Coroutine().__call__, partial(Coroutine())])
-def test_a_coroutine_function_is_refused_before_anything_is_leased(
+def test_a_coroutine_function_is_refused_at_once(
     queue: WorkQueue, foreign: Foreign, handler: Any
 ) -> None:
     foreign.waiting(b"1")
@@ -167,9 +165,7 @@ def test_a_coroutine_function_is_refused_before_anything_is_leased(
     assert queue.counts().waiting == 1
 
 
-def test_a_drain_waits_for_its_own_retries_and_not_for_other_items(
-    queue: WorkQueue, foreign: Foreign
-) -> None:
+def test_a_drain_waits_for_its_own_retries_only(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     foreign.delayed(b"later", 32_000_000_000_000)
     ran = []
@@ -231,7 +227,7 @@ def test_a_worker_ends_after_the_last_try_of_an_item(
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_what_was_taken_beside_the_last_failure_is_put_back_as_it_was(
+def test_others_at_the_last_failure_are_put_back(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
 ) -> None:
     ids = [b"%d" % number for number in range(9)]
@@ -250,7 +246,7 @@ def test_what_was_taken_beside_the_last_failure_is_put_back_as_it_was(
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_token_stops_a_busy_worker_after_what_it_runs(
+def test_a_token_stops_a_worker_after_its_job(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
 ) -> None:
     foreign.waiting(*(b"%d" % number for number in range(20)))
@@ -300,7 +296,7 @@ def test_an_interrupt_puts_running_items_back_in_front(
 
 
 @pytest.mark.parametrize("last", ["1", "2"])
-def test_an_interrupt_of_the_calling_thread_lets_several_functions_return(
+def test_an_interrupt_lets_several_functions_return(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis, last: str
 ) -> None:
     foreign.waiting(b"1", b"2", b"3")
@@ -335,7 +331,7 @@ def test_a_listener_that_raises_ends_the_worker(
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_listener_is_told_of_each_lost_job_though_it_raises_at_the_first(
+def test_a_listener_that_raises_is_told_of_each_loss(
     queue: WorkQueue, foreign: Foreign, concurrency: int
 ) -> None:
     foreign.waiting(b"1", b"2", b"3", b"4")
@@ -358,7 +354,7 @@ def test_a_listener_is_told_of_each_lost_job_though_it_raises_at_the_first(
 
 @pytest.mark.parametrize("has_end", [True, False])
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_worker_that_is_stopped_ends_though_its_server_hangs(
+def test_a_stopped_worker_ends_though_the_server_hangs(
     start_server: StartServer, concurrency: int, has_end: bool
 ) -> None:
     server, stop, ended = start_server(), StopToken(), list[Ended]()
@@ -386,7 +382,7 @@ def test_a_worker_that_is_stopped_ends_though_its_server_hangs(
     assert [event.job.loss for event in ended] == [Loss.UNACKNOWLEDGED] * has_end
 
 
-def test_an_end_that_is_refused_ends_the_worker_though_renewals_succeed(
+def test_a_refused_end_ends_the_worker(
     start_server: StartServer,
 ) -> None:
     server, events = start_server("--proto-max-bulk-len", "1mb"), list[WorkEvent]()
@@ -425,7 +421,7 @@ def test_a_lease_is_renewed_while_the_handler_runs(
     assert summary.fates == {Fate.COMPLETED: 1}
 
 
-def test_leases_are_renewed_though_an_error_ends_the_worker(
+def test_leases_are_renewed_while_an_error_ends_it(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis
 ) -> None:
     foreign.waiting(b"1", b"2")
@@ -474,7 +470,7 @@ def test_an_item_whose_lease_was_lost_is_not_completed(
     assert raw.exists(queue.keys.item(b"1"))
 
 
-def test_a_function_can_ask_whether_its_lease_still_stands(
+def test_a_function_can_ask_for_its_lease(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis
 ) -> None:
     foreign.waiting(b"1")
@@ -491,9 +487,7 @@ def test_a_function_can_ask_whether_its_lease_still_stands(
     assert (summary.fates["lost"], summary.fates["completed"]) == (1, 0)
 
 
-def test_a_job_whose_lease_ended_before_the_reply_came_is_not_run(
-    connection: Connection, foreign: Foreign
-) -> None:
+def test_a_job_leased_too_long_ago_is_not_run(connection: Connection, foreign: Foreign) -> None:
     class Late(Connection):
         """On which the first lease ends on the way."""
 
@@ -567,7 +561,7 @@ def test_a_server_that_comes_back_in_time_loses_no_job(
 
 
 @pytest.mark.ci
-def test_an_outage_that_only_renewals_see_ends_for_the_listener_as_well(
+def test_an_outage_seen_by_renewals_ends_when_told(
     start_server: StartServer,
 ) -> None:
     server = start_server()
@@ -640,7 +634,7 @@ def test_memory_does_not_grow_with_the_number_of_items(queue: WorkQueue, raw: re
 
 @pytest.mark.parametrize("is_forgiven", [True, False])
 @pytest.mark.parametrize("end", [Failure(b"why"), PutBack(front=True)])
-def test_a_failed_attempt_counts_though_its_worker_was_stopped_in_its_middle(
+def test_a_failure_counts_if_the_worker_was_stopped(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis, end: JobEnd, is_forgiven: bool
 ) -> None:
     foreign.waiting(b"1")

@@ -15,7 +15,7 @@ def test_the_delay_doubles_up_to_its_maximum() -> None:
     assert delays == [10, 20, 40, 80, 100, 100, 100, 100, 100]
 
 
-def test_the_delay_varies_by_the_jitter_but_never_exceeds_the_maximum() -> None:
+def test_jitter_never_exceeds_the_maximum() -> None:
     policy = RetryPolicy(backoff_s=10, backoff_max_s=21, jitter=0.2)
     assert [policy.delay_s(1, random) for random in (0.0, 0.5, 1.0)] == pytest.approx([8, 10, 12])
     # Also at the maximum, no two delays are the same.
@@ -37,7 +37,7 @@ def test_a_failure_is_retried_until_the_last_try(on_fail: OnFail) -> None:
     assert [policy.is_last(attempt) for attempt in (1, 2, 3, 4)] == [False, False, True, True]
 
 
-def test_each_failed_try_that_leaves_the_item_in_the_queue_is_counted() -> None:
+def test_each_failed_try_that_leaves_the_item_counts() -> None:
     for on_fail in OnFail:
         policy = RetryPolicy(retries=1, on_fail=on_fail)
         for attempt in (1, 2):
@@ -49,9 +49,7 @@ def test_each_failed_try_that_leaves_the_item_in_the_queue_is_counted() -> None:
 @pytest.mark.parametrize(
     ("on_fail", "fate"), [(OnFail.BURY, Fate.BURIED), (OnFail.REJECT, Fate.REJECTED)]
 )
-def test_an_item_that_killed_its_last_worker_is_given_up_without_another_try(
-    on_fail: OnFail, fate: Fate
-) -> None:
+def test_an_item_that_killed_workers_is_given_up(on_fail: OnFail, fate: Fate) -> None:
     policy = RetryPolicy(retries=3, on_fail=on_fail)
     assert [policy.is_exhausted(attempt) for attempt in (1, 4, 5, 6)] == [False, False, True, True]
     step = policy.step(None, 5, MIDDLE)
@@ -62,7 +60,7 @@ def test_an_item_that_killed_its_last_worker_is_given_up_without_another_try(
 
 
 @pytest.mark.parametrize("on_fail", [OnFail.RELEASE, OnFail.STOP])
-def test_an_item_that_is_to_be_released_is_always_tried_again(on_fail: OnFail) -> None:
+def test_an_item_to_be_released_is_always_tried_again(on_fail: OnFail) -> None:
     policy = RetryPolicy(retries=3, on_fail=on_fail)
     assert not policy.is_exhausted(100)
     step = policy.step(Failure(b"why"), 100, MIDDLE)

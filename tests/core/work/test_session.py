@@ -62,7 +62,7 @@ def counts(raw: redis.Redis) -> dict[bytes, bytes]:
 # Taking.
 
 
-def test_a_job_has_the_item_and_a_lease_under_both_names(
+def test_a_job_has_item_and_lease_under_both_names(
     session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
 ) -> None:
     foreign.waiting(b"1", b"2")
@@ -109,7 +109,7 @@ def test_queues_on_different_connections_are_refused(backend: Backend) -> None:
 # Finishing.
 
 
-def test_the_last_retry_of_a_batch_is_due_when_the_session_says_so(
+def test_a_batchs_last_retry_is_due_when_said(
     open_session: Callable[..., WorkSession], foreign: Foreign, raw: redis.Redis, keys: QueueKeys
 ) -> None:
     foreign.waiting(*(b"%d" % number for number in range(250)))
@@ -121,7 +121,7 @@ def test_the_last_retry_of_a_batch_is_due_when_the_session_says_so(
     assert session.held.last_retry_s * 1000 >= 11 + max(dues_ms) - min(dues_ms)
 
 
-def test_an_item_that_killed_all_its_workers_is_buried_without_being_run(
+def test_a_deadly_item_is_buried_without_a_run(
     session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
 ) -> None:
     foreign.waiting(b"poison", b"other")
@@ -204,7 +204,7 @@ every_loss = pytest.mark.parametrize(("loss", "lose"), _CASES)
 
 @every_end
 @pytest.mark.parametrize(("loss", "lose"), [*_CASES, (Loss.ENDED, _take_away)])
-def test_nothing_is_done_with_an_item_that_is_not_held_any_more(
+def test_an_item_no_longer_held_is_left_alone(
     session: WorkSession,
     foreign: Foreign,
     raw: redis.Redis,
@@ -226,7 +226,7 @@ def test_nothing_is_done_with_an_item_that_is_not_held_any_more(
 
 
 @every_loss
-def test_a_renewal_finds_lost_jobs_and_reports_each_once(
+def test_a_renewal_reports_each_lost_job_once(
     session: WorkSession,
     foreign: Foreign,
     raw: redis.Redis,
@@ -246,7 +246,7 @@ def test_a_renewal_finds_lost_jobs_and_reports_each_once(
     assert finish(session, job, Done()) is Fate.LOST
 
 
-def test_an_item_that_is_lost_and_taken_again_is_another_job(
+def test_a_lost_item_taken_again_is_another_job(
     session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
 ) -> None:
     foreign.waiting(b"1")
@@ -262,7 +262,7 @@ def test_an_item_that_is_lost_and_taken_again_is_another_job(
     assert finish(session, second, Done()) is Fate.COMPLETED
 
 
-def test_an_end_under_an_old_lease_does_not_touch_the_new_one(
+def test_an_end_under_an_old_lease_spares_the_new(
     session: WorkSession,
     unreliable: Unreliable,
     foreign: Foreign,
@@ -285,7 +285,7 @@ def test_an_end_under_an_old_lease_does_not_touch_the_new_one(
 # Renewing.
 
 
-def test_a_renewal_extends_all_leases_in_one_round_trip(
+def test_a_renewal_of_all_leases_is_one_round_trip(
     open_session: Callable[..., WorkSession],
     unreliable: Unreliable,
     raw: redis.Redis,
@@ -311,7 +311,7 @@ def test_a_renewal_extends_all_leases_in_one_round_trip(
     assert {job.deadline_s for job in jobs} == {25 + LEASE_S}
 
 
-def test_a_renewal_is_due_after_a_third_of_the_oldest_lease(
+def test_a_renewal_is_due_at_a_third_of_the_oldest(
     session: WorkSession, foreign: Foreign, clock: FakeClock
 ) -> None:
     foreign.waiting(b"1", b"2")
@@ -329,7 +329,7 @@ def test_a_renewal_is_due_after_a_third_of_the_oldest_lease(
 
 
 @pytest.mark.parametrize("lost", ["calls", "replies"])
-def test_a_server_that_is_gone_loses_no_job_until_its_lease_has_ended(
+def test_a_gone_server_loses_no_job_within_its_lease(
     session: WorkSession, unreliable: Unreliable, foreign: Foreign, clock: FakeClock, lost: str
 ) -> None:
     foreign.waiting(b"1", b"2")
@@ -397,7 +397,7 @@ def test_an_end_that_was_not_acknowledged_is_done_once(
 
 
 @every_end
-def test_an_end_in_doubt_is_not_said_to_be_done_when_its_lease_has_ended(
+def test_an_end_in_doubt_is_not_done_past_its_lease(
     session: WorkSession, unreliable: Unreliable, foreign: Foreign, clock: FakeClock, name: str
 ) -> None:
     """Another worker may have done it."""
@@ -412,7 +412,7 @@ def test_an_end_in_doubt_is_not_said_to_be_done_when_its_lease_has_ended(
 
 
 @every_end
-def test_an_end_in_doubt_leaves_what_happened_to_the_item_since(
+def test_an_end_in_doubt_leaves_later_changes(
     session: WorkSession, unreliable: Unreliable, foreign: Foreign, raw: redis.Redis, name: str
 ) -> None:
     foreign.waiting(b"1")
@@ -428,7 +428,7 @@ def test_an_end_in_doubt_leaves_what_happened_to_the_item_since(
     assert session.unsettled == 0
 
 
-def test_items_that_a_lost_reply_leased_are_put_back_in_their_place(
+def test_items_leased_by_a_lost_reply_are_put_back(
     session: WorkSession,
     unreliable: Unreliable,
     foreign: Foreign,
@@ -450,7 +450,7 @@ def test_items_that_a_lost_reply_leased_are_put_back_in_their_place(
     assert raw.get(keys.lease(b"theirs")) == b"them"
 
 
-def test_a_reply_that_is_lost_on_one_node_of_a_cluster_is_in_doubt_too(
+def test_a_reply_lost_on_one_node_is_in_doubt(
     session: WorkSession, unreliable: Unreliable, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1", b"2", b"3")
@@ -463,7 +463,7 @@ def test_a_reply_that_is_lost_on_one_node_of_a_cluster_is_in_doubt_too(
     assert [job.item_id for job in result.jobs] == [b"2", b"3"]
 
 
-def test_a_lease_in_doubt_on_a_lost_node_holds_up_no_end(
+def test_a_lease_in_doubt_holds_up_no_end(
     open_session: Callable[..., WorkSession], unreliable: Unreliable, raw: redis.Redis
 ) -> None:
     for name in (b"a", b"b"):
@@ -494,7 +494,7 @@ def test_with_several_queues_too(
     assert [job.item_id for job in take(session)] == [b"1"]
 
 
-def test_a_job_is_forgiven_once_even_if_the_reply_is_lost(
+def test_a_job_is_forgiven_once_despite_a_lost_reply(
     session: WorkSession,
     unreliable: Unreliable,
     foreign: Foreign,
@@ -512,7 +512,7 @@ def test_a_job_is_forgiven_once_even_if_the_reply_is_lost(
 
 
 @pytest.mark.parametrize("lost", ["", "replies"])
-def test_an_end_is_settled_even_if_nothing_can_be_taken(
+def test_an_end_is_settled_if_nothing_can_be_taken(
     session: WorkSession,
     unreliable: Unreliable,
     foreign: Foreign,
@@ -547,7 +547,7 @@ def _leave_traces(raw: redis.Redis, keys: QueueKeys) -> None:
 
 
 @pytest.mark.parametrize("leave", [_leave_a_result, _leave_traces])
-def test_the_call_that_takes_leaves_no_more_of_a_completed_item_than_others(
+def test_a_call_that_also_takes_completes_as_others(
     session: WorkSession,
     foreign: Foreign,
     raw: redis.Redis,
@@ -564,7 +564,7 @@ def test_the_call_that_takes_leaves_no_more_of_a_completed_item_than_others(
 
 
 @pytest.mark.parametrize("lose", [*(lose for _, lose in _CASES), _take_away])
-def test_the_call_that_takes_completes_nothing_that_is_not_held(
+def test_a_call_that_also_takes_completes_only_held(
     session: WorkSession,
     foreign: Foreign,
     raw: redis.Redis,
@@ -680,7 +680,7 @@ def test_a_wait_ends_when_an_item_falls_due(
     assert [job.item_id for job in take(live_session)] == [b"1"]
 
 
-def test_a_wait_notices_an_item_that_is_delayed_meanwhile(
+def test_a_wait_notices_an_item_delayed_meanwhile(
     live_session: WorkSession, foreign: Foreign, queue: WorkQueue, looks_often: float, later: Later
 ) -> None:
     assert take(live_session) == []
@@ -698,7 +698,7 @@ def test_a_wait_is_woken_even_before_it_begins(live_session: WorkSession, later:
     live_session.waiter.pause(60)
 
 
-def test_a_wait_whose_connection_is_lost_can_be_repeated(
+def test_a_wait_that_lost_its_link_can_be_repeated(
     live_session: WorkSession, foreign: Foreign, raw: redis.Redis, later: Later
 ) -> None:
     later(lambda: raw.client_kill_filter(_type="normal", skipme=True))
@@ -719,7 +719,7 @@ def test_an_item_in_any_of_many_queues_is_found(backend: Backend, raw: redis.Red
         assert [(job.queue, job.item_id) for job in found] == [(b"q17", b"2"), (b"q49", b"1")]
 
 
-def test_an_item_whose_result_cannot_be_kept_is_given_up_though_nothing_can_be_taken(
+def test_a_result_that_cannot_be_kept_is_given_up(
     queue: WorkQueue, raw: redis.Redis, foreign: Foreign
 ) -> None:
     """The others of its call are completed, and the error of another queue is reported."""
