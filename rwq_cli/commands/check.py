@@ -1,6 +1,7 @@
 """`rwq check`: compare a queue's counts with limits, for monitoring."""
 
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
@@ -16,7 +17,7 @@ from rwq_cli.core.inspect import thresholds
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.server_status import server_statuses
 from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, Range
-from rwq_cli.core.server.patience import deadline
+from rwq_cli.core.server.patience import connecting
 from rwq_cli.environment import signals_to
 from rwq_cli.exit_codes import MonitoringStatus, UsageError
 from rwq_cli.output.escape import escaped_text
@@ -148,8 +149,9 @@ def check(
     reading = _Reading(settings, limits, deep=deep, must_exist=must_exist, is_nagios=is_nagios)
     with _in_time(seconds) if is_nagios else nullcontext():
         try:
-            with deadline(PASSWORD_SHARE * seconds):
-                opened = OpenQueues(settings, all_queues=all_queues, any_type=True).find()
+            if seconds:
+                connecting.ends_s = time.monotonic() + PASSWORD_SHARE * seconds
+            opened = OpenQueues(settings, all_queues=all_queues, any_type=True).find()
             reading.read(opened)
         except ServerError as error:
             if is_nagios:
@@ -158,6 +160,8 @@ def check(
             settings.environment.error(f"rwq: error: {escaped_text(error.message)}")
             settings.out.describe([], CHECK_FIELDS, text=exposition(server_metrics([])))
             return MonitoringStatus.UNKNOWN
+        finally:
+            connecting.ends_s = inf
     settings.out.describe(reading.checks, CHECK_FIELDS, text=reading.text, is_one=opened.is_one)
     return MonitoringStatus[reading.level.value]
 

@@ -69,7 +69,9 @@ def use_context(path: Path, name: str) -> Contexts:
 def _put(table: Any, key: str, value: str | bool) -> None:
     """Set a key; a new one is inserted right after the last key."""
     # tomlkit would append it after a comment at the end, which may belong to what follows.
-    last = next((each for each, _ in reversed(table.value.body) if each is not None), None)
+    last = next(
+        (last_key for last_key, _ in reversed(table.value.body) if last_key is not None), None
+    )
     if key in table or last is None:
         table[key] = value
     else:

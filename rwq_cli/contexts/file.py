@@ -181,9 +181,9 @@ def _converted(where: str, table: Mapping[str, object], kind: type[T]) -> T:
         key = place.partition(".")[0].partition("[")[0].strip("`")
     what = what[:1].lower() + what[1:]
     if "unknown field" in what:
-        known = f"known keys: {', '.join(kind.__struct_fields__)}"
+        hint = f"known keys: {', '.join(kind.__struct_fields__)}"
         unknown = next(name for name in table if name not in kind.__struct_fields__)
-        raise ContextError(f"{where} has an unknown key {unknown!r}", known)
+        raise ContextError(f"{where} has an unknown key {unknown!r}", hint)
     hint = "write [contexts.NAME] tables, with text in quotes"
     if key in _CHOICES:
         hint = f"it must be one of {', '.join(_CHOICES[key])}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rwq_cli.contexts.file import Context, ContextError
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.core.server.patience import limits
+from rwq_cli.core.server.patience import connecting
 from rwq_cli.environment import has_terminal, os_reason, raising_on_terminate, signals_held
 from rwq_cli.streams import MARK, foreign_encoding, how_to_convert
 
@@ -49,7 +49,7 @@ def read_password_file(path: Path, option: str) -> str:
 
 def _timeout_s() -> float:
     """Return how long the password may take: less if the command has to end sooner."""
-    return min(TIMEOUT_S, max(0.0, limits.deadline_s - time.monotonic()))
+    return min(TIMEOUT_S, max(0.0, connecting.ends_s - time.monotonic()))
 
 
 def _password(line: bytes, text: bytes) -> str:

@@ -124,9 +124,9 @@ class Acknowledged:
 
 def acknowledged(progress: ProgressListener, batches: Iterable[Batch]) -> Iterator[Batch]:
     """Pass batches on, report their progress, and tell a `ServerError` how many items they have."""
-    with Acknowledged() as known:
+    with Acknowledged() as total:
         for batch in batches:
-            known.add(len(batch))
+            total.add(len(batch))
             progress.advance(len(batch))
             yield batch
 

@@ -3,8 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from copy import copy
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 
 from rwq_cli.core.batches import BUDGET, Budget, Flush, ProgressListener, in_batches, in_doubt
@@ -41,12 +42,25 @@ class Queue:
     ) -> None:
         self.name = to_bytes(name, "the name of a queue")
         self.keys = QueueKeys(self.name)
-        self.connection = connection.root.for_queue(self.name)
-        self.call, self.call_all = self.connection.call, self.connection.call_all
+        self._connect(connection)
         self.holder = (
             to_bytes(holder, "a holder") if holder is not None else OWN_LEASE + uuid4().hex.encode()
         )
         self.clock = clock or Clock()
+
+    def _connect(self, connection: "Connection") -> None:
+        self.connection = connection.root.for_queue(self.name)
+        self.call, self.call_all = self.connection.call, self.connection.call_all
+
+    def on(self, connection: "Connection") -> Self:
+        """This handle, on another connection to the same server."""
+        other = copy(self)
+        other._connect(connection)
+        return other
+
+    def within(self, seconds: float) -> Self:
+        """This handle, whose calls have a deadline; see `Deadline.within`."""
+        return self.on(self.connection.root.within(seconds))
 
     @property
     def _script_keys(self) -> tuple[bytes, ...]:

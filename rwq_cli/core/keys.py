@@ -97,7 +97,7 @@ class QueueKeys:
         self.absent = name + b":absent"
         self.pattern = pattern_of(name + b":")
         # The queues for which this queue's keys look like items, leases or results.
-        self.outer_names = [name[: found.start() + 1] for found in _NESTED_NAME.finditer(name)]
+        self.outer_names = [name[: match.start() + 1] for match in _NESTED_NAME.finditer(name)]
 
     def check_new(self) -> None:
         """Refuse a queue that may be created if its keys look like those of another's items, or if

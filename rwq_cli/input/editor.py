@@ -94,8 +94,8 @@ def without_added_newline(before: bytes, after: bytes) -> bytes:
 def run_editor(environment: Environment, path: Path) -> None:
     """Let the user edit a file, in `$VISUAL`, else `$EDITOR`, else vi."""
     variables = environment.variables
-    named = (variables.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
-    editor = next(filter(None, named), "")
+    commands = (variables.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
+    editor = next(filter(None, commands), "")
     if not editor:
         if not environment.stdin_is_terminal:
             raise InvalidArgument(
@@ -214,8 +214,8 @@ class EditCommand(NamedTuple):
         self.running.discard(done)
         if not done.returncode:
             return output
-        said = errors[-_REASON_BYTES:].decode("utf-8", "backslashreplace").split("\n")
-        reason = next((line for line in reversed(said) if line.strip()), "nothing on stderr")
+        error_lines = errors[-_REASON_BYTES:].decode("utf-8", "backslashreplace").split("\n")
+        reason = next((line for line in reversed(error_lines) if line.strip()), "nothing on stderr")
         if done.returncode in _CANNOT_RUN:
             raise EditorError(f"cannot run the command: {reason}")
         ended = f"code {done.returncode}"

@@ -250,12 +250,12 @@ class ExportReader:
         numbers = count(1)
         # Each with its number, from 1.
         self._lines = (
-            each if isinstance(each, Flush) else (next(numbers), each)
+            line if isinstance(line, Flush) else (next(numbers), line)
             for group in split(environment, stream, b"\n", is_json=True)
-            for each in ([group] if isinstance(group, Flush) else group)
+            for line in ([group] if isinstance(group, Flush) else group)
         )
-        found = (each[1] for each in self._lines if not isinstance(each, Flush) and each[1])
-        self.header = parse_header(next(found, b""), self.name)
+        texts = (line[1] for line in self._lines if not isinstance(line, Flush) and line[1])
+        self.header = parse_header(next(texts, b""), self.name)
 
     def incompleteness(self) -> tuple[str, bool] | None:
         """Why what was read to its end may not be the whole export, and whether it surely is not;
@@ -273,11 +273,11 @@ class ExportReader:
         """Yield each queue with its lines, which must be read before the next queue; the queue that
         the header names comes even without lines."""
         if self.header.queue:
-            yield self.header.queue, (each for _, each in self._entries())
+            yield self.header.queue, (line for _, line in self._entries())
             return
         for name, entries in groupby(self._entries(), itemgetter(0)):
             if name:
-                yield name, (each for _, each in entries)
+                yield name, (line for _, line in entries)
 
     def _entries(self) -> Iterator[tuple[bytes, Line | Flush]]:
         """Yield items and results with their queues, and `FLUSH` if there is no more for now."""
@@ -291,12 +291,12 @@ class ExportReader:
                 if not text:
                     continue
                 try:
-                    named, entry = parse_line(text)
+                    line_queue, entry = parse_line(text)
                     if isinstance(entry, ControlLine) and entry.word is ControlWord.EXPORT_END:
                         counts = entry.value
                         self._lines_counted = counts.items + counts.results
                         continue
-                    if not (self.header.queue or named):
+                    if not (self.header.queue or line_queue):
                         raise BadRecord("it does not name a queue")
                 except BadRecord as error:
                     self.rejected += 1
@@ -309,7 +309,7 @@ class ExportReader:
                 if isinstance(entry, ControlLine):
                     continue
                 self._lines_read += 1
-                queue = self.header.queue or named or b""
+                queue = self.header.queue or line_queue or b""
                 if isinstance(entry, Result) and entry.ttl_ms is None:
                     # Something else removed its expiry; rwq stores no result without one.
                     entry = entry._replace(ttl_ms=round(1000 * RESULT_TTL_S))

@@ -123,7 +123,7 @@ class RecordReader:
                     record = whole(self.environment, stream)
                     yield from self._batches("input", [[record]], keep_empty=True)
                     continue
-                is_nul, is_json = (self.input_format is each for each in (InputFormat.NUL, _JSONL))
+                is_nul, is_json = (self.input_format is kind for kind in (InputFormat.NUL, _JSONL))
                 separator = b"\0" if is_nul else b"\n"
                 options = {"is_json": is_json, "is_text": not is_nul}
                 groups = split(self.environment, stream, separator, **options)

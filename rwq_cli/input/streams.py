@@ -139,12 +139,12 @@ def _name(stream: BinaryIO) -> str:
 def whole(environment: Environment, stream: BinaryIO) -> bytes:
     """Read a stream, which may have no end: at most one byte more than a server accepts."""
     pieces: list[bytes] = []
-    left = ITEM_BYTES_MAX + 1
+    room_bytes = ITEM_BYTES_MAX + 1
     for chunk in chunks(environment, stream):
         if not isinstance(chunk, Flush):
-            pieces.append(chunk[:left])
-            left -= len(pieces[-1])
-            if not left:
+            pieces.append(chunk[:room_bytes])
+            room_bytes -= len(pieces[-1])
+            if not room_bytes:
                 break
     return b"".join(pieces)
 
@@ -178,8 +178,8 @@ def read_ids(
         environment.note("reading IDs from the terminal, one per line; Ctrl-D ends")
     with open_input(environment, "-") as stdin:
         groups = split(environment, stdin, b"\0" if null_separated else b"\n")
-    flushes = ((each,) if isinstance(each, Flush) else filter(None, each) for each in groups)
-    return chain.from_iterable(flushes)
+    ids = ((group,) if isinstance(group, Flush) else filter(None, group) for group in groups)
+    return chain.from_iterable(ids)
 
 
 def paced(

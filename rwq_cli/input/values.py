@@ -97,13 +97,13 @@ def time_note(text: str, unix_ms: int, now_ms: int) -> str | None:
 def _next(of_day: time, now_ms: int) -> int:
     """Return the next instant with this time of day, unix ms."""
     today = datetime.fromtimestamp(now_ms / 1000, of_day.tzinfo)
-    given = datetime.combine(today, of_day)
+    start = datetime.combine(today, of_day)
     # When clocks are set back, an hour occurs twice: the second one may still be ahead.
     return next(
         unix_ms
         for days in range(3)
         for fold in (0, 1)
-        if (unix_ms := round(1000 * (given + timedelta(days)).replace(fold=fold).timestamp()))
+        if (unix_ms := round(1000 * (start + timedelta(days)).replace(fold=fold).timestamp()))
         > now_ms
     )
 

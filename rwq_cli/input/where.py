@@ -72,12 +72,12 @@ def all_of(conditions: Iterable[Condition]) -> Callable[[bytes], bool]:
 
 
 def parse_condition(text: str) -> Condition:
-    found = _CONDITION.fullmatch(text) if is_utf8(text) else None
+    match = _CONDITION.fullmatch(text) if is_utf8(text) else None
     bad = InvalidArgument(f"--where cannot be {text!r}", _FORMS)
-    if found is None:
+    if match is None:
         raise bad
-    is_negated, symbol, value = bool(found[1]), found[3], found[4]
-    path = parse_path(found[2])
+    is_negated, symbol, value = bool(match[1]), match[3], match[4]
+    path = parse_path(match[2])
     if symbol is None:
         # As in jq's `select`.
         return Condition(path, lambda text: (text in (None, b"null", b"false")) is is_negated)
@@ -119,8 +119,8 @@ def _compares(
             return word == (text or b"null")
         if text[:1] == b'"':
             return (number is None or compare is operator.eq) and compare(string_of(text), value)
-        found = None if number is None else _number(text.decode())
-        return found is not None and compare(found, number)
+        other = None if number is None else _number(text.decode())
+        return other is not None and compare(other, number)
 
     return test
 

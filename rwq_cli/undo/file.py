@@ -82,11 +82,11 @@ def open_undo_file(path: Path, mode: str = "rb") -> BinaryIO:
 
 def append(file: BinaryIO, end: int, lines: bytes) -> int:
     """Write lines at `end` so that they survive a crash of this machine; returns the new end."""
-    descriptor, at, left = file.fileno(), end, memoryview(lines)
+    descriptor, at, unwritten = file.fileno(), end, memoryview(lines)
     try:
-        while left:
-            written = os.pwrite(descriptor, left, at)
-            at, left = at + written, left[written:]
+        while unwritten:
+            written = os.pwrite(descriptor, unwritten, at)
+            at, unwritten = at + written, unwritten[written:]
         # A line that was cut off may have reached further.
         os.ftruncate(descriptor, at)
         os.fsync(descriptor)

@@ -21,7 +21,7 @@ _OVERLAP = 256
 
 def page_entries(queue: Queue) -> int:
     """How many entries a page of a walk has at most."""
-    return _PAGES_MAX[queue.connection.shared.is_far]
+    return _PAGES_MAX[queue.connection.shared.is_slow_line]
 
 
 class _Cursor(Iterator[list[bytes]]):

@@ -69,7 +69,7 @@ class Follower:
                 self._note_blind(queues)
         except TrackingRefused as error:
             self._refused.add(name)
-            connection.note_once(f"{self._without}: {error.message}")
+            connection.tell(f"{self._without}: {error.message}")
             return Followed(queues, None, is_fresh=True)
         self._trackers[connection.name] = tracker
         self._seen_s.update((queue.name, tracker.certain_s) for queue in queues)

@@ -173,7 +173,7 @@ class HistoryWriter:
         except ServerError as error:
             if error.is_transient:
                 return
-            queue.connection.note_once(f"no history is written: {error.message}", "history")
+            queue.connection.tell(f"no history is written: {error.message}", "history")
             left_ms = HOUR_MS
         self._abandoned[name] = 0
         if total is not None:

@@ -108,8 +108,9 @@ def add(
         if item_id is None and due is None and _may_transact(queue):
             _add_new(queue, new_id, new_data)
             return True
-        known, delays = "random" if item_id is None else "distinct", _dues_arg(due and [due])
-        refused = queue.run("add", new_id, new_data, known=known, delays=delays)
+        kind = "random" if item_id is None else "distinct"
+        delays = _dues_arg(due and [due])
+        refused = queue.run("add", new_id, new_data, known=kind, delays=delays)
     if refused and refused[0] < 0:
         name = text_of(new_id)
         raise WrongType(f"the data key or a lease key of {name} has the wrong type")
@@ -214,11 +215,11 @@ class _Addition:
 
     def _script(self, items: NewItems, is_new: bool) -> Command:
         # The script forgets leftovers of earlier items, and leaves keys of the wrong type.
-        known = "distinct" if len(set(items.ids)) == len(items.ids) else "any"
-        known = "random" if items.random_ids else "new" if is_new else known
+        kind = "distinct" if len(set(items.ids)) == len(items.ids) else "any"
+        kind = "random" if items.random_ids else "new" if is_new else kind
         words = chain.from_iterable(zip(items.ids, items.data, strict=True))
         delays = _dues_arg(items.dues)
-        return self._queue.script("add", *words, dry_run=self._dry_run, known=known, delays=delays)
+        return self._queue.script("add", *words, dry_run=self._dry_run, known=kind, delays=delays)
 
     def _outcomes_of(self, items: NewItems, refused: Iterable[int]) -> OutcomeBatch:
         """The outcomes; `refused` has the places of duplicates, from 1, and of the wrong type, as
@@ -240,10 +241,10 @@ def _dues_arg(dues: Sequence[Due | None] | None) -> str:
     """The script argument for the due times: one for all items, if they are equal."""
     if dues is None or not any(dues):
         return ""
-    some = dues[:1] if dues.count(dues[0]) == len(dues) else dues
+    distinct = dues[:1] if dues.count(dues[0]) == len(dues) else dues
     return "".join(
         ";" if due is None else f"+{due.ms:.3f};" if due.from_now else f"{due.ms:.0f};"
-        for due in some
+        for due in distinct
     )
 
 
@@ -348,7 +349,7 @@ def add_spread(
                 parts[pick(item[0])].add(*item)
         try:
             for name, part in parts.items():
-                items = (each._replace(random_ids=are_random) for each in part.take())
+                items = (batch._replace(random_ids=are_random) for batch in part.take())
                 added = add_batches(by_name[name], items, unique=unique, dry_run=dry_run)
                 yield from ((name, outcomes) for outcomes in added.batches)
         except ServerError as error:

@@ -61,11 +61,11 @@ def complete(
     """Complete items; see `WorkQueue.complete_many`. `owner` may name several holders,
     and `NOBODY`."""
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else owner
-    how: dict[str, Any] = {"dry_run": dry_run, "as_saved": as_waiting}
+    options: dict[str, Any] = {"dry_run": dry_run, "as_saved": as_waiting}
     if result_options is not None:
-        how["bytes_each"] = _RESULT_BYTES + len(result_options.result or b"")
+        options["bytes_each"] = _RESULT_BYTES + len(result_options.result or b"")
     args = completing_args(result_options, owners)
-    act = by_script(queue, "complete", args, expected, journal, **how)
+    act = by_script(queue, "complete", args, expected, journal, **options)
     return Outcomes(run(queue, act, ids, "completing"))
 
 

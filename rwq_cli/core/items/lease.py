@@ -53,8 +53,9 @@ class LeasedBatch:
         """The batch in a reply of `lua/ops/lease.lua`."""
         examined, promoted, due_in_ms, returned, _, *items = reply
         due_in_s = due_in_ms / 1000 if due_in_ms >= 0 else inf
-        known = (list(map(parse_returns, returned)), examined, promoted, due_in_s)
-        return cls(queue, lease, items[::2], items[1::2], *known)
+        returns = list(map(parse_returns, returned))
+        columns = items[::2], items[1::2], returns
+        return cls(queue, lease, *columns, examined, promoted, due_in_s)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -124,25 +125,28 @@ def lease_from(
 
         clock, notify = first.clock, before_waiting
         deadline_s = clock.monotonic() + wait_s
-        lists = {queue.keys.main: queue.connection for queue in distinct}
-        with first.connection.deadline(wait_s), closing(PushWaiter(lists)) as waiter:
+        waiting = [queue.within(wait_s) for queue in distinct]
+        lists = {queue.keys.main: queue.connection for queue in waiting}
+        with closing(PushWaiter(lists)) as waiter:
             was_woken = False
             while True:
-                turn = list(distinct)
+                turn = list(waiting)
                 if shuffle is not None:
                     shuffle(turn)
                 with _hint_at_lost_leases():
                     batch = lease_from_first(turn, request)
                 if batch.ids:
                     break
-                left_s = deadline_s - clock.monotonic()
-                if left_s <= 0:
+                remaining_s = deadline_s - clock.monotonic()
+                if remaining_s <= 0:
                     return
                 if notify is not None:
                     notify()
                     notify = None
-                slice_s = max(0.001, min(_WAIT_SLICE_S, left_s, batch.due_in_s))
+                slice_s = max(0.001, min(_WAIT_SLICE_S, remaining_s, batch.due_in_s))
                 was_woken = waiter.wait(slice_s, was_fruitless=was_woken)
+        # The deadline is only that of the wait.
+        batch.queue = next(queue for queue in distinct if queue.name == batch.queue.name)
         # Yielded before the rest is leased, so that it is reported even if that fails.
         yield batch
         if batch.promoted < 0:
@@ -232,8 +236,8 @@ def _leasable(
         for batch in promote(queue, dry_run=True):
             ids = batch.ids_with(Status.PROMOTED)
             parts = read_items(queue, ids, Skipped())
-            found = {item.item_id: item for part in parts for item in part}
-            for item in filter(None, map(found.get, ids)):
+            items = {item.item_id: item for part in parts for item in part}
+            for item in filter(None, map(items.get, ids)):
                 data = item.data if request.data else b""
                 yield from LeasedBatch(queue, None, [item.item_id], [data], [item.returns])
 

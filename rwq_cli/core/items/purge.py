@@ -162,22 +162,22 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
     zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]
     read_first_pages(queue, *cursors, *zsets)
     main, processing = (
-        [(at, each.offset, page) for page in each] for at, each in enumerate(cursors)
+        [(at, cursor.offset, page) for page in cursor] for at, cursor in enumerate(cursors)
     )
     in_main, in_processing = queue.call_all([("LLEN", key) for key in lists])
     for at, (_, offset, page) in reversed(list(enumerate(main))):
         if newest in page:
             main[at:] = [(0, offset, page[: len(page) - page[::-1].index(newest)])]
             break
-    pages = [*main, *processing, *((2, 0, page) for each in zsets for page in each)]
-    for block in in_batches(pages, size_max=BLOCK_IDS, size_of=lambda each: len(each[2])):
+    pages = [*main, *processing, *((2, 0, page) for cursor in zsets for page in cursor)]
+    for block in in_batches(pages, size_max=BLOCK_IDS, size_of=lambda part: len(part[2])):
         ids: dict[bytes, None] = {}
-        found: tuple[dict[bytes, list[int]], dict[bytes, list[int]]] = {}, {}
+        places: tuple[dict[bytes, list[int]], dict[bytes, list[int]]] = {}, {}
         for which, offset, page in block:
             ids.update(dict.fromkeys(page))
-            for place, item_id in enumerate(page if which < len(found) else (), offset):
-                found[which].setdefault(item_id, []).append(place)
-        yield list(ids), Seen(Places(*found), (in_main, in_processing), int(seconds) * 1000)
+            for place, item_id in enumerate(page if which < len(places) else (), offset):
+                places[which].setdefault(item_id, []).append(place)
+        yield list(ids), Seen(Places(*places), (in_main, in_processing), int(seconds) * 1000)
 
 
 def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:

@@ -53,28 +53,31 @@ def result(
         queue.connection.set_no_touch()
         return _look_up(queue, wanted)
     deadline_s = queue.clock.monotonic() + timeout_s
-    with queue.connection.deadline(timeout_s):
-        queue.connection.set_no_touch()
-        while True:
-            left_s = max(0.0, deadline_s - queue.clock.monotonic())
-            (waited,) = wait_for_all(
-                [queue], ids=[wanted], timeout_s=left_s, meanwhile=promote if promotes else None
-            )
-            lookup = _look_up(queue, wanted)
-            if lookup.state is State.GONE:
-                return lookup
-            if not waited.reached:
-                return lookup._replace(result=None, timed_out=True)
+    queue = queue.within(timeout_s)
+    queue.connection.set_no_touch()
+    while True:
+        remaining_s = max(0.0, deadline_s - queue.clock.monotonic())
+        (waited,) = wait_for_all(
+            [queue],
+            ids=[wanted],
+            timeout_s=remaining_s,
+            meanwhile=promote if promotes else None,
+        )
+        lookup = _look_up(queue, wanted)
+        if lookup.state is State.GONE:
+            return lookup
+        if not waited.reached:
+            return lookup._replace(result=None, timed_out=True)
 
 
 def _look_up(queue: Queue, item_id: bytes) -> ResultLookup:
-    ((found,),) = read_result_keys(queue, [item_id], data=True)
-    if found.kind not in (KIND_NONE, KIND_RESULT, "hash"):
+    ((result_key,),) = read_result_keys(queue, [item_id], data=True)
+    if result_key.kind not in (KIND_NONE, KIND_RESULT, "hash"):
         raise WrongType.of(queue.keys.result(item_id))
     # A leftover entry or lease is not an item.
-    items = [each for each in facts_of(queue, [item_id] * found.has_item) if each.has_data]
+    items = [facts for facts in facts_of(queue, [item_id] * result_key.has_item) if facts.has_data]
     state = items[0].state if items else State.GONE
-    return ResultLookup(queue.name, item_id, state, found.result)
+    return ResultLookup(queue.name, item_id, state, result_key.result)
 
 
 def restore_results(
@@ -183,44 +186,44 @@ def wait_for_all(
     polls_twice = not ids and below is None
     clock, pause_s = queues[0].clock, _FIRST_PAUSE_S
     started_s = clock.monotonic()
-    left: list[Sequence[bytes]] = [ids] * len(queues)
+    pending: list[Sequence[bytes]] = [ids] * len(queues)
     met_at_first: list[bool] = []
     was_met = False
-    with queues[0].connection.deadline(timeout_s):
-        while True:
-            if ids:
-                left = list(map(existing, queues, left))
-                counts, met = [], [not each for each in left]
-            else:
-                counts = list(map(lengths, queues))
-                met = [
-                    not (each.waiting or each.processing or each.delayed)
-                    if below is None
-                    else each.waiting < below
-                    for each in counts
-                ]
-            met_at_first = met_at_first or met
-            is_met = all(met)
-            is_over = is_met and (was_met or not polls_twice)
-            waited_s = clock.monotonic() - started_s
-            if is_over or (waited_s >= timeout_s and not is_met):
-                break
-            if was_met := is_met:
-                clock.sleep(_FIRST_PAUSE_S)
-                continue
-            busy = [
-                queue
-                for queue, lengths_now in zip_longest(queues, counts)
-                if not lengths_now or lengths_now.delayed or lengths_now.processing
+    queues = [queue.within(timeout_s) for queue in queues]
+    while True:
+        if ids:
+            pending = list(map(existing, queues, pending))
+            counts, met = [], [not pending_ids for pending_ids in pending]
+        else:
+            counts = list(map(lengths, queues))
+            met = [
+                not (count.waiting or count.processing or count.delayed)
+                if below is None
+                else count.waiting < below
+                for count in counts
             ]
-            try:
-                if meanwhile is not None:
-                    deque(chain.from_iterable(map(meanwhile, busy)), maxlen=0)
-            except (PermissionDenied, ReadOnly):
-                meanwhile = None
-            clock.sleep(min(pause_s, timeout_s - waited_s))
-            pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
-        counts = counts or list(map(lengths, queues))
-    remaining = [len(each) if ids else None for each in left]
-    for reached, known, number, first in zip(met, counts, remaining, met_at_first, strict=True):
-        yield WaitResult(reached, known, number, waited_s, first)
+        met_at_first = met_at_first or met
+        is_met = all(met)
+        is_over = is_met and (was_met or not polls_twice)
+        waited_s = clock.monotonic() - started_s
+        if is_over or (waited_s >= timeout_s and not is_met):
+            break
+        if was_met := is_met:
+            clock.sleep(_FIRST_PAUSE_S)
+            continue
+        busy = [
+            queue
+            for queue, count in zip_longest(queues, counts)
+            if not count or count.delayed or count.processing
+        ]
+        try:
+            if meanwhile is not None:
+                deque(chain.from_iterable(map(meanwhile, busy)), maxlen=0)
+        except (PermissionDenied, ReadOnly):
+            meanwhile = None
+        clock.sleep(min(pause_s, timeout_s - waited_s))
+        pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
+    counts = counts or list(map(lengths, queues))
+    remaining = [len(pending_ids) if ids else None for pending_ids in pending]
+    for reached, count, number, first in zip(met, counts, remaining, met_at_first, strict=True):
+        yield WaitResult(reached, count, number, waited_s, first)

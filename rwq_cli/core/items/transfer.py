@@ -120,11 +120,11 @@ class Transfer:
                 looks = look(group, is_first_look)
                 outcomes = {outcome.item_id: outcome for batch in looks for outcome in batch}
                 movable = [i for i, outcome in outcomes.items() if outcome.status is Status.MOVED]
-                taken = existing(self._to, movable)
-                outcomes |= _with_status(taken, Status.CONFLICT)
+                conflicting = existing(self._to, movable)
+                outcomes |= _with_status(conflicting, Status.CONFLICT)
                 if not dry_run:
                     yield from self.begin()
-                    free = set(movable).difference(taken)
+                    free = set(movable).difference(conflicting)
                     with self._in_transit():
                         outcomes |= self._move(group, free, bury, is_first_look)
                 for call in group:

@@ -102,16 +102,16 @@ def connect(server: "Server | str | redis.Redis") -> Connection:
         hint = _EXAMPLES_OF_HOSTS if kind else _EXAMPLE
         raise _malformed(name, "a host or port cannot be read", hint) from None
     sentinels = ("sentinel_username", "sentinel_password") if kind == "sentinel" else ()
-    own = [address.options.pop(option, None) for option in sentinels]
+    sentinel_login = [address.options.pop(option, None) for option in sentinels]
     settings = _pool_settings(server, address, name, has_tls=base == "rediss")
-    made: Connection
+    connection: Connection
     if not kind:
         if address.socket:
             settings["path"] = address.socket
         else:
             settings["host"], settings["port"] = address.hosts[0]
         settings["connection_class"] = in_time(settings["connection_class"])
-        made = Connection(redis.Redis(connection_pool=redis.ConnectionPool(**settings)), name)
+        connection = Connection(redis.Redis(connection_pool=redis.ConnectionPool(**settings)), name)
     elif not address.hosts:
         raise _malformed(name, "it names no host", _EXAMPLES_OF_HOSTS)
     elif kind == "sentinel":
@@ -119,18 +119,23 @@ def connect(server: "Server | str | redis.Redis") -> Connection:
 
         if not address.service:
             raise _malformed(name, "it names no service", _EXAMPLES_OF_HOSTS)
-        credentials = (own[0], server.sentinel_password if own[1] is None else own[1])
-        made = SentinelConnection(address, name, settings, credentials, server.connect_timeout_s)
+        credentials = (
+            sentinel_login[0],
+            server.sentinel_password if sentinel_login[1] is None else sentinel_login[1],
+        )
+        connection = SentinelConnection(
+            address, name, settings, credentials, server.connect_timeout_s
+        )
     else:
         from rwq_cli.core.server.cluster import ClusterConnection
 
         if settings.pop("db"):
             raise _malformed(name, "a cluster has no databases", "leave the number out")
-        made = ClusterConnection(address.hosts, name, settings)
-    made.address, made.patience_s = str(address), server.patience_s
-    made.connect_timeout_s = server.connect_timeout_s
-    made.reply_timeout_s = server.reply_timeout_s
-    return made
+        connection = ClusterConnection(address.hosts, name, settings)
+    connection.address, connection.patience_s = str(address), server.patience_s
+    connection.connect_timeout_s = server.connect_timeout_s
+    connection.reply_timeout_s = server.reply_timeout_s
+    return connection
 
 
 def _malformed(name: str, why: str, hint: str = _EXAMPLES) -> InvalidArgument:
@@ -159,9 +164,9 @@ class _Credentials(redis.CredentialProvider):
 
 def _pool_settings(server: Server, address: Address, name: str, *, has_tls: bool) -> dict[str, Any]:
     """The settings of a redis-py pool that makes the connections to a server, but for where."""
-    known = _OPTIONS + _TLS_OPTIONS if has_tls else _OPTIONS
-    if not address.options.keys() <= set(known):
-        hint = f"supported options: {', '.join(known)}"
+    supported = _OPTIONS + _TLS_OPTIONS if has_tls else _OPTIONS
+    if not address.options.keys() <= set(supported):
+        hint = f"supported options: {', '.join(supported)}"
         raise InvalidArgument(f"the server URL {name} has an option that is not supported", hint)
     if address.scheme == "unix" and not address.socket:
         raise _malformed(name, "it names no socket", "use unix:///path/to/socket")
@@ -185,8 +190,8 @@ def _pool_settings(server: Server, address: Address, name: str, *, has_tls: bool
     }
     if hostname := settings.get("ssl_check_hostname"):
         settings["ssl_check_hostname"] = to_bool(hostname)  # type: ignore[no-untyped-call]
-    given = zip(_TLS_OPTIONS, (server.tls_ca, server.tls_cert, server.tls_key), strict=False)
-    files = {option: file for option, file in given if file is not None}
+    tls_files = zip(_TLS_OPTIONS, (server.tls_ca, server.tls_cert, server.tls_key), strict=False)
+    files = {option: file for option, file in tls_files if file is not None}
     if (files or server.tls_insecure) and not has_tls:
         raise InvalidArgument(
             f"TLS options need a rediss:// URL, not {name}", "change the URL or drop them"

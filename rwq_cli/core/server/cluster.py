@@ -1,7 +1,8 @@
 """Redis Cluster: which node has a slot, and connections to the slots of queues."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from copy import copy
+from itertools import chain, count
 from time import monotonic
 from typing import Any
 
@@ -14,10 +15,10 @@ from rwq_cli.core import errors
 from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
 from rwq_cli.core.server.connection import Connection, Page
-from rwq_cli.core.server.endpoint import Patience
+from rwq_cli.core.server.endpoint import READ_GRACE_S, Patience
 from rwq_cli.core.server.error_mapping import is_unknown, unreachable
 from rwq_cli.core.server.link import in_time
-from rwq_cli.core.server.patience import CASES, limits
+from rwq_cli.core.server.patience import CASES, connecting
 
 _SOON = "try again in a moment"
 # So long, seconds, at least and at most, a slot is not asked that was waited for in vain.
@@ -33,6 +34,8 @@ class ClusterConnection(Connection):
     """
 
     is_cluster = is_found_again = True
+    # Of a connection to the primary that has a slot: that to all nodes, and the slot.
+    _cluster: "ClusterConnection | None" = None
     _slot: int | None = None
 
     def __init__(
@@ -49,6 +52,16 @@ class ClusterConnection(Connection):
         self._read_last: list[NodesManager] = []
         # The slots that were waited for in vain: why, and when to ask them again.
         self._lost: dict[int | None, tuple[errors.ServerError, float]] = {}
+
+    @property
+    def root(self) -> Connection:
+        return self._cluster or self
+
+    def _for_slot(self, slot: int | None, probes: Sequence[Command] = ()) -> "ClusterConnection":
+        """A connection to the primary that has a slot, with the settings that this one has now."""
+        other = copy(self)
+        other._cluster, other._slot, other._probes = self, slot, probes
+        return other
 
     def client(self) -> Any:
         slots: dict[int, list[ClusterNode]] = self._read().slots_cache
@@ -74,26 +87,24 @@ class ClusterConnection(Connection):
         self.shared.scripts.clear()
         managers = self._read_last[:]
         self._read_last.clear()
-        for node in (node for each in managers for node in list(each.nodes_cache.values())):
+        for node in chain.from_iterable(list(read.nodes_cache.values()) for read in managers):
             # The hosts that were named may be gone by now, or behind other addresses.
             self._hosts[node.host, int(node.port)] = None
             if node.redis_connection is not None:
                 node.redis_connection.connection_pool.disconnect(inuse_connections=False)
 
     def _read(self) -> NodesManager:
-        if read := self._read_last[-1:]:
-            return read[0]
+        if self._read_last:
+            return self._read_last[0]
         make_node: Any = ClusterNode
-        each_s = self.connect_timeout_s / len(self._hosts)
-        before_s, limits.connect_s = limits.connect_s, each_s
+        host_s = self.deadline.limited(self.connect_timeout_s / len(self._hosts), READ_GRACE_S)
+        connecting.timeout_s = host_s
         try:
             nodes = [make_node(host, port) for host, port in self._hosts]
             # As from a URL: the settings are those of a pool.
             manager = NodesManager(nodes, from_url=True, **self._settings)
         except (rx.RedisClusterException, rx.RedisError, OSError, IndexError) as error:
-            raise self._unreadable(error, each_s) from error
-        finally:
-            limits.connect_s = before_s
+            raise self._unreadable(error, host_s) from error
         self._read_last[:] = [manager]
         return manager
 
@@ -125,7 +136,7 @@ class ClusterConnection(Connection):
             return self
         keys = QueueKeys(name)
         # While the slot moves, a node refuses a key that it does not have.
-        return _SlotConnection(self, key_slot(keys.main), [("EXISTS", keys.absent)])
+        return self._for_slot(key_slot(keys.main), [("EXISTS", keys.absent)])
 
     def send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
         """Send requests; if to several slots, the error of one is the reply to each of its own.
@@ -133,12 +144,14 @@ class ClusterConnection(Connection):
         All slots are asked before one that fails is waited for. One that was waited for in vain is
         asked only now and then from then on, without patience, until it answers.
         """
+        if self._cluster is not None:
+            return super().send(requests, patience)
         by_slot: dict[int | None, list[int]] = {}
         for index, request in enumerate(requests):
             by_slot.setdefault(_slot_of(request), []).append(index)
         if len(by_slot) == 1:
             (slot,) = by_slot
-            return _SlotConnection(self, slot).send(requests, patience)
+            return self._for_slot(slot).send(requests, patience)
         replies: list[Any] = [None] * len(requests)
 
         def ask(slot: int | None, indexes: Sequence[int], patience: Patience) -> None:
@@ -173,7 +186,7 @@ class ClusterConnection(Connection):
             unsent.refusal = error.refusal
             return [unsent] * len(requests)
         try:
-            replies: Sequence[Any] = _SlotConnection(self, slot).send(requests, patience)
+            replies: Sequence[Any] = self._for_slot(slot).send(requests, patience)
         except errors.ServerError as failure:
             replies = [failure] * len(requests)
         if error is not None:
@@ -191,11 +204,14 @@ class ClusterConnection(Connection):
         return reply.refusal in CASES if is_failure else self.did_not_run(reply)
 
     def _transact(self, commands: Sequence[Command]) -> list[Any]:
-        # The keys are in several slots.
-        return self.send(commands)
+        # The keys may be in several slots.
+        return self.send(commands) if self._cluster is None else super()._transact(commands)
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[Page]:
         """Scan each primary; one that has gained a slot meanwhile again, for what moved there."""
+        if self._cluster is not None:
+            yield from super()._pages(scan, options)
+            return
         before = self._shares()
         for node, _ in before.values():
             yield from self._to(node)._pages(scan, options)
@@ -213,34 +229,17 @@ class ClusterConnection(Connection):
         return shares
 
     def _to(self, node: ClusterNode) -> Connection:
-        its = Connection(self._client_of(node), self._name_of(node))
-        its.connect_timeout_s, its.reply_timeout_s = self.connect_timeout_s, self.reply_timeout_s
-        return its
-
-
-class _SlotConnection(ClusterConnection):
-    """A connection to the primary that has a slot, with the settings that the cluster's has now."""
-
-    send, _transact, _pages = Connection.send, Connection._transact, Connection._pages
-
-    def __init__(
-        self, cluster: ClusterConnection, slot: int | None, probes: Sequence[Command] = ()
-    ) -> None:
-        vars(self).update(vars(cluster))
-        self._cluster, self._slot, self._probes = cluster, slot, probes
-
-    @property
-    def root(self) -> Connection:
-        return self._cluster
+        connection = Connection(self._client_of(node), self._name_of(node))
+        connection.connect_timeout_s = self.connect_timeout_s
+        connection.reply_timeout_s, connection.deadline = self.reply_timeout_s, self.deadline
+        return connection
 
 
 def _slot_of(request: Command) -> int | None:
     """The slot of the first key of a request; None if it has no key."""
     if isinstance(request, Transaction):
         return _slot_of(request[0])
-    if isinstance(request, ScriptCommand):
-        return key_slot(request[3])
-    if request[0] == "EVAL":
+    if isinstance(request, ScriptCommand) or request[0] == "EVAL":
         return key_slot(request[3])
     if len(request) == 1 or request[0] in _KEYLESS:
         return None

@@ -19,21 +19,9 @@ _READS = frozenset(
     (
         *("ACL", "CONFIG", "EVAL", "EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HKEYS", "HLEN"),
         *("HMGET", "HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET"),
-        *(
-            "OBJECT",
-            "PING",
-            "PTTL",
-            "SCAN",
-            "STRLEN",
-            "TIME",
-            "TYPE",
-            "ZCARD",
-            "XRANGE",
-            "XREVRANGE",
-            "ZCOUNT",
-            "ZRANGE",
-        ),
-        *("ZRANGEBYSCORE", "ZRANK", "ZREVRANGE", "ZREVRANK", "ZSCAN", "ZSCORE"),
+        *("OBJECT", "PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "XRANGE", "XREVRANGE"),
+        *("ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREVRANGE", "ZREVRANK"),
+        *("ZSCAN", "ZSCORE"),
     )
 )
 
@@ -48,15 +36,15 @@ class ScriptCommand(tuple[Any, ...]):
         cls, name: str, keys: Sequence[bytes], args: Sequence[Any], *, reads_only: bool = False
     ) -> "ScriptCommand":
         script = load_script(name)
-        made = super().__new__(cls, ("EVALSHA", script.sha1, b"%d" % len(keys), *keys, *args))
-        made.script, made.reads_only = script, reads_only
-        return made
+        command = super().__new__(cls, ("EVALSHA", script.sha1, b"%d" % len(keys), *keys, *args))
+        command.script, command.reads_only = script, reads_only
+        return command
 
     def by_text(self) -> "ScriptCommand":
         """The command for a server that has not loaded the script."""
-        made = super().__new__(type(self), ("EVAL", self.script.text, *self[2:]))
-        made.__dict__.update(self.__dict__)
-        return made
+        command = super().__new__(type(self), ("EVAL", self.script.text, *self[2:]))
+        command.script, command.reads_only = self.script, self.reads_only
+        return command
 
 
 class Transaction(tuple[Command, ...]):

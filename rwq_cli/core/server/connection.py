@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Self
 
 from redis import exceptions as rx
 
@@ -11,7 +11,7 @@ from rwq_cli.core import errors
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import is_unknown, translate
-from rwq_cli.core.server.patience import READS_ONLY, CancelToken, deadline
+from rwq_cli.core.server.patience import READS_ONLY, CancelToken, Cut
 
 # Keys that one call examines: few stay in the processor's cache, many take the server some five
 # milliseconds. The cursor of the next call is in the reply, so each costs a round trip.
@@ -48,13 +48,13 @@ class _Window:
     def replies(self, calls: Iterable[Command | None]) -> Iterator[Any]:
         """Send the calls; see `Connection.stream`."""
         # Notice an unreachable server before the source is read.
-        self._endpoint.take(writes=False, patience=Patience(self._endpoint)).release()
+        self._endpoint.open_link(writes=False, patience=Patience(self._endpoint)).release()
         source = iter(calls)
         try:
             while not self._has_ended:
                 self._next(source)
                 while self._call is not None and not self._has_ended:
-                    yield from self._burst(source)
+                    yield from self._replies_on_one_link(source)
         finally:
             self._stop.is_polled = False
         if self._failure is not None:
@@ -75,7 +75,7 @@ class _Window:
         finally:
             self._stop.is_polled = True
 
-    def _burst(self, source: Iterator[Command | None]) -> Iterator[Any]:
+    def _replies_on_one_link(self, source: Iterator[Command | None]) -> Iterator[Any]:
         """Send calls on one link, until the source pauses or the link cannot be used any more."""
         endpoint, read = self._endpoint, []
         try:
@@ -105,10 +105,10 @@ class _Window:
             if not (self._sent and self._reads_only and error.refusal in READS_ONLY):
                 error.in_doubt = bool(self._sent) and isinstance(error, errors.ConnectionLost)
                 raise
-            left = [call for call, _ in self._sent][len(read) :]
-            if (again := self._send_again(left, error)) is None:
+            unanswered = [call for call, _ in self._sent][len(read) :]
+            if (replies := self._send_again(unanswered, error)) is None:
                 raise
-            read += again
+            read += replies
         for reply in read:
             # After a refusal, nothing is sent again.
             if not self._is_refused and endpoint.did_not_run(reply):
@@ -136,7 +136,7 @@ class _Window:
         call, _ = self._sent.popleft()
         failure = reply
         if isinstance(call, Transaction) and isinstance(reply, list):
-            failure = next((each for each in reply if isinstance(each, rx.ResponseError)), reply)
+            failure = next((part for part in reply if isinstance(part, rx.ResponseError)), reply)
         if isinstance(failure, rx.ResponseError):
             self._has_ended = self._is_refused = True
             self._failure = self._failure or self._endpoint.error_of(failure, call)
@@ -158,7 +158,6 @@ class Connection(Endpoint):
     """
 
     is_cluster = False
-    deadline = staticmethod(deadline)
     # Sent with each call of a scan, which their refusal refuses.
     _probes: Sequence[Command] = ()
 
@@ -180,6 +179,18 @@ class Connection(Endpoint):
         """The connection for the commands of one queue."""
         return self
 
+    def within(self, seconds: float, *, is_patient: bool = True) -> Self:
+        """This connection, whose calls have a deadline: see `Deadline.within`."""
+        other = copy(self)
+        other.deadline = self.deadline.within(seconds, is_patient=is_patient)
+        return other
+
+    def with_cut(self, cut: Cut) -> Self:
+        """This connection, whose calls a cut ends."""
+        other = copy(self)
+        other.cut = cut
+        return other
+
     def for_other_thread(self, *, reply_timeout_s: float) -> "Connection":
         """A connection for another thread, which must not wait for a failover."""
         other = copy(self)
@@ -199,12 +210,12 @@ class Connection(Endpoint):
         The replies in a `Transaction` are not parsed. `return_errors` returns the `ServerError` of
         a refused command in place of its reply.
         """
-        given = list(commands)
-        if not given:
+        commands = list(commands)
+        if not commands:
             return []
-        replies = self._transact(given) if atomic else self.send(given)
-        parsed = [self._parsed(*pair) for pair in zip(given, replies, strict=True)]
-        failure = next((each for each in parsed if isinstance(each, errors.ServerError)), None)
+        replies = self._transact(commands) if atomic else self.send(commands)
+        parsed = list(map(self._parsed, commands, replies))
+        failure = next((reply for reply in parsed if isinstance(reply, errors.ServerError)), None)
         if failure is not None and not return_errors:
             raise failure
         return parsed
@@ -272,12 +283,12 @@ class Connection(Endpoint):
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[Page]:
         cursor: Any = 0
         while True:
-            command = (*scan, cursor, "COUNT", SCAN_COUNTS[self.shared.is_far], *options)
-            found, *probed = self._exchange([command, *self._probes], writes=False)
-            for reply in (found, *probed):
+            command = (*scan, cursor, "COUNT", SCAN_COUNTS[self.shared.is_slow_line], *options)
+            replies = self._exchange([command, *self._probes], writes=False)
+            for reply in replies:
                 if isinstance(reply, rx.ResponseError):
                     raise self.error_of(reply, command) from reply
-            cursor, page = found
+            cursor, page = replies[0]
             yield command, page
             if int(cursor) == 0:
                 return
@@ -287,7 +298,7 @@ class Connection(Endpoint):
         idle time; return whether the server supports it (Redis 7.2 and Valkey do)."""
         if self.shared.no_touch is False:
             self.shared.no_touch = True
-            self.take(writes=False, patience=Patience(self)).release()
+            self.open_link(writes=False, patience=Patience(self)).release()
         return self.shared.no_touch is True
 
     def __enter__(self) -> "Connection":

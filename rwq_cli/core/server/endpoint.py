@@ -12,7 +12,7 @@ from rwq_cli.core import errors
 from rwq_cli.core.batches import LONG_LINE_S, ProgressListener
 from rwq_cli.core.server.commands import Command, writes
 from rwq_cli.core.server.error_mapping import FAILURES, code_of, translate, unreachable
-from rwq_cli.core.server.link import WAIT, Link, Shared
+from rwq_cli.core.server.link import WAIT, Link, Shared, Timeouts
 from rwq_cli.core.server.patience import (
     CASES,
     CONNECT_TIMEOUT_S,
@@ -20,8 +20,9 @@ from rwq_cli.core.server.patience import (
     READS_ONLY,
     REPLY_TIMEOUT_S,
     CancelToken,
-    limited,
-    limits,
+    Cut,
+    Deadline,
+    connecting,
 )
 
 # How long a replica is waited for that was not seen as a primary: it may be meant to be one.
@@ -42,6 +43,9 @@ class Endpoint:
 
     # By Sentinel or a cluster, after a failover.
     is_found_again = False
+    # Of all its calls: see `Connection.within`.
+    deadline = Deadline()
+    cut: Cut | None = None
     connect_timeout_s, reply_timeout_s, patience_s = CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, PATIENCE_S
 
     def __init__(self, client: Any, name: str = "the server") -> None:
@@ -68,29 +72,29 @@ class Endpoint:
         self.shared.scripts.clear()
         self._client.connection_pool.disconnect(inuse_connections=False)
 
-    def note_once(self, line: str, kind: str = "") -> None:
+    def tell(self, line: str, kind: str = "") -> None:
         """Tell the caller something about the server: each kind once, a wait once an outage."""
-        if kind not in self.shared.told:
-            self.shared.told.add(kind)
+        if kind not in self.shared.reported:
+            self.shared.reported.add(kind)
             self.on_wait(f"rwq: {line}")
 
-    def take(self, *, writes: bool, patience: "Patience | None" = None) -> Link:
+    def open_link(self, *, writes: bool, patience: "Patience | None" = None) -> Link:
         """A link that is ready, which the caller closes; with patience, it is waited for."""
         while True:
             try:
-                return self._take(writes=writes)
+                return self._open_link(writes=writes)
             except errors.ServerError as error:
                 # Nothing was sent.
                 if patience is None or not patience.may_repeat(error, writes=False):
                     self.explain(error)
                     raise
 
-    def _take(self, *, writes: bool) -> Link:
-        limits.grace_s = GRACE_S if writes else READ_GRACE_S
-        limits.connect_s = self.connect_timeout_s
+    def _open_link(self, *, writes: bool) -> Link:
+        grace_s = GRACE_S if writes else READ_GRACE_S
+        timeouts = Timeouts(self.connect_timeout_s, self.reply_timeout_s, self.deadline, grace_s)
         pool = self.client().connection_pool
         try:
-            link = Link(pool, self.name, self.reply_timeout_s, self.shared)
+            link = Link(pool, self.name, self.shared, timeouts, self.cut)
         except (*FAILURES, ValueError) as error:
             raise self._failure(error) from error
         self.shared.was_found = True
@@ -104,7 +108,7 @@ class Endpoint:
     @contextmanager
     def lend(self, *, writes: bool, patience: "Patience | None" = None) -> Iterator[Link]:
         """Lend a link, which is closed if the block fails."""
-        link = self.take(writes=writes, patience=patience)
+        link = self.open_link(writes=writes, patience=patience)
         try:
             yield link
         except BaseException as error:
@@ -121,7 +125,7 @@ class Endpoint:
 
     def _failure(self, error: Exception) -> errors.RwqError:
         pool = self.client().connection_pool
-        return unreachable(error, self.name, limited(self.connect_timeout_s), pool)
+        return unreachable(error, self.name, connecting.timeout_s, pool)
 
     def did_not_run(self, reply: Any) -> bool:
         return isinstance(reply, rx.ResponseError) and code_of(reply) in CASES
@@ -133,24 +137,26 @@ class Endpoint:
         """
         patience = patience or Patience(self)
         replies: list[Any] = [None] * len(requests)
-        left = list(range(len(requests)))
-        while left:
-            asked = [requests[at] for at in left]
-            write = any(map(writes, asked))
+        pending = list(range(len(requests)))
+        while pending:
+            batch = [requests[index] for index in pending]
+            is_write = any(map(writes, batch))
             try:
-                for at, reply in zip(left, self._exchange(asked, writes=write), strict=True):
-                    replies[at] = reply
+                for index, reply in zip(
+                    pending, self._exchange(batch, writes=is_write), strict=True
+                ):
+                    replies[index] = reply
             except errors.ServerError as error:
-                if not patience.may_repeat(error, writes=write):
+                if not patience.may_repeat(error, writes=is_write):
                     raise
                 continue
-            succeeded = [at for at in left if not isinstance(replies[at], Exception)]
+            succeeded = [requests[i] for i in pending if not isinstance(replies[i], Exception)]
             if succeeded:
-                self.shared.note_success(writes=any(writes(requests[at]) for at in succeeded))
-            left = [at for at in left if self.did_not_run(replies[at])]
-            if left:
-                refusal = self.error_of(replies[left[0]], requests[left[0]])
-                if not patience.may_repeat(refusal, writes=write):
+                self.shared.note_success(writes=any(map(writes, succeeded)))
+            pending = [index for index in pending if self.did_not_run(replies[index])]
+            if pending:
+                refusal = self.error_of(replies[pending[0]], requests[pending[0]])
+                if not patience.may_repeat(refusal, writes=is_write):
                     break
         return replies
 
@@ -159,7 +165,7 @@ class Endpoint:
         with self.lend(writes=writes) as link:
             link.send(requests)
             replies = [link.read(request) for request in requests]
-        self.shared.is_far = monotonic() - began_s > LONG_LINE_S
+        self.shared.is_slow_line = monotonic() - began_s > LONG_LINE_S
         return replies
 
     def error_of(self, reply: Exception, request: Command) -> errors.ServerError:
@@ -173,7 +179,7 @@ class Patience:
         self._endpoint, self._waits = endpoint, waits
         self._began_s = monotonic()
         self._allowed = {"always", "once", "demoted"}
-        if limits.is_waiting:
+        if endpoint.deadline.waits:
             self._allowed.add("waiting")
         self._pause_s = 0.0
 
@@ -199,23 +205,23 @@ class Patience:
     def _wait(self, error: errors.ServerError, on_one_server: str) -> bool:
         endpoint = self._endpoint
         waited_s = monotonic() - self._began_s
-        left_s = endpoint.patience_s - waited_s
+        remaining_s = endpoint.patience_s - waited_s
         # A server that is gone may be gone for good.
         may_be_gone = on_one_server == "waiting" and not endpoint.is_found_again
-        if limits.patience_s is not None and not may_be_gone:
-            left_s = limits.patience_s - monotonic()
+        if endpoint.deadline.patience_ends_s is not None and not may_be_gone:
+            remaining_s = endpoint.deadline.patience_ends_s - monotonic()
         is_primary = endpoint.shared.has_written or endpoint.is_found_again
         if on_one_server == "demoted" and not is_primary:
-            left_s = min(left_s, DEMOTED_S - waited_s)
-        if left_s <= 0:
+            remaining_s = min(remaining_s, DEMOTED_S - waited_s)
+        if remaining_s <= 0:
             return False
         # After MOVED the reply of the next node is soon right.
-        pause_s = min(self._pause_s, _FIRST_PAUSE_S if error.refusal == "MOVED" else left_s)
+        pause_s = min(self._pause_s, _FIRST_PAUSE_S if error.refusal == "MOVED" else remaining_s)
         if waited_s < _REPORT_AFTER_S:
             pause_s = min(pause_s, _REPORT_AFTER_S - waited_s)
         else:
-            limit = "" if left_s == inf else f" up to {waited_s + left_s:g} s"
-            endpoint.note_once(f"waiting{limit}: {error.message}", WAIT)
-        sleep(min(pause_s, left_s))
+            limit = "" if remaining_s == inf else f" up to {waited_s + remaining_s:g} s"
+            endpoint.tell(f"waiting{limit}: {error.message}", WAIT)
+        sleep(min(pause_s, remaining_s))
         self._pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, 2 * self._pause_s))
         return True

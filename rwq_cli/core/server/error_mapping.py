@@ -132,8 +132,10 @@ def _split(text: str) -> tuple[str, str]:
 def _parse(error: Exception) -> tuple[str, str, int | None]:
     """The code of an error reply or `ERR`, what follows, and the script's line if it has one."""
     text = " ".join(str(error).split())
-    known = getattr(error, "status_code", None) or _CUT_CODES.get(type(error))
-    code, text = (known, text.removeprefix(f"{known} ")) if known else _split(text)
+    code_of_kind = getattr(error, "status_code", None) or _CUT_CODES.get(type(error))
+    code, text = (
+        (code_of_kind, text.removeprefix(f"{code_of_kind} ")) if code_of_kind else _split(text)
+    )
     line = None
     if code == "EXECABORT" and " because of: " in text:
         code, text = _split(text.partition(" because of: ")[2])
@@ -174,9 +176,9 @@ def translate(error: Exception, server: str, request: Command = ()) -> errors.Se
             "this is a bug in rwq: please report it",
         )
     kind, verb, hint = meaning or _Meaning(errors.ServerError, "refused", None)
-    made = kind(f"{server} {verb}: {whole}", hint)
-    made.refusal = code
-    return made
+    failure = kind(f"{server} {verb}: {whole}", hint)
+    failure.refusal = code
+    return failure
 
 
 def unreachable(error: Exception, server: str, timeout_s: float, pool: Any) -> errors.RwqError:

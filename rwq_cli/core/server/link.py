@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from math import inf
 from threading import Thread
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from redis import exceptions as rx
@@ -14,7 +15,7 @@ from redis.connection import AbstractConnection, SSLConnection
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.error_mapping import FAILURES, NO_HANDSHAKE, REPLIES, lost, translate
-from rwq_cli.core.server.patience import limited, limits
+from rwq_cli.core.server.patience import Cut, Deadline, connecting
 
 # After this time, only a reply proves that a load balancer has not dropped an idle connection.
 PING_AFTER_S = 5.0
@@ -27,44 +28,45 @@ _POLL_S = 0.001
 _PIECE_BYTES = 1 << 20
 _TEXT = frozenset((bytes, str))
 
-# The kind of what a caller is told of a wait: see `Shared.told`.
+# The kind of what a caller is told of a wait: see `Shared.reported`.
 WAIT = "wait"
 # Returned if no reply has arrived.
 NO_REPLY = object()
 
 
 class _InTime:
-    """Connects within `limits.connect_s` as a whole; mixed into redis-py's connection classes.
+    """Connects within `connecting.timeout_s` as a whole; mixed into redis-py's connection classes.
 
-    Each address has a timeout of its own, and looking up a name has none: so a thread does it.
+    Each address has a timeout of its own, and looking up a name has none that could be set or
+    interrupted, 20 s with two name servers that are down: so a thread does it.
     """
 
     # Sentinel's connection turns READONLY into a lost connection, and hides that nothing ran.
     read_response = AbstractConnection.read_response
 
     def _connect(self) -> Any:
-        timeout_s = limited(limits.connect_s)
+        timeout_s = connecting.timeout_s
         ends_s = monotonic() + timeout_s
         # The latter is that of the TLS handshake.
         step_s = max(timeout_s - _STEP_EARLIER_S, timeout_s / 2)
         self.socket_connect_timeout = self.socket_timeout = step_s
-        made: Future[Any] = Future()
+        future: Future[Any] = Future()
         connect: Any = super()._connect  # type: ignore[misc]
 
         def run() -> None:
             try:
-                made.set_result(connect())
+                future.set_result(connect())
             except BaseException as error:
-                made.set_exception(error)
+                future.set_exception(error)
 
         thread = Thread(target=run, daemon=True)
         thread.start()
         thread.join(timeout_s)
-        if not made.done():
-            made.add_done_callback(lambda late: late.exception() or late.result().close())
+        if not future.done():
+            future.add_done_callback(lambda late: late.exception() or late.result().close())
             raise rx.TimeoutError(NO_HANDSHAKE if isinstance(self, SSLConnection) else "timed out")
         try:
-            sock = made.result()
+            sock = future.result()
         except TimeoutError as error:
             # For a unix socket, redis-py would fail itself.
             raise rx.TimeoutError(str(error)) from error
@@ -78,7 +80,7 @@ class _InTime:
         """Whether the pool must replace the connection before it lends it."""
         raw: Any = self
         if monotonic() > raw.next_health_check:
-            raw._sock.settimeout(limited(limits.connect_s))
+            raw._sock.settimeout(connecting.timeout_s)
             # Any reply will do: a user may not be allowed to send PING.
             with suppress(rx.ResponseError):
                 raw.check_health()
@@ -101,7 +103,7 @@ class _InTime:
 
 
 def in_time(connection_class: type) -> Any:
-    """A connection class of redis-py whose connecting as a whole takes `limits.connect_s`."""
+    """A connection class of redis-py whose connecting as a whole takes `connecting.timeout_s`."""
     return type(f"InTime{connection_class.__name__}", (_InTime, connection_class), {})
 
 
@@ -116,31 +118,53 @@ class Shared:
         # Which scripts were sent with their text, each with the pool of its server.
         self.scripts: set[tuple[Any, str]] = set()
         # What the caller was told of the server; of a wait, until the server does something again.
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         # If it was never reached, the address may be wrong; a reply was read, so it is a Redis
         # server; and it has taken a write, so it is a primary.
         self.was_found = self.has_answered = self.has_written = False
         # Whether the user may begin transactions; None before that was tried.
         self.may_transact: bool | None = None
         # The last call took longer than `LONG_LINE_S`.
-        self.is_far = False
+        self.is_slow_line = False
 
     def note_success(self, *, writes: bool) -> None:
         """Note that a command was not refused, so that an outage, if there was one, is over."""
         self.has_written |= writes
-        self.told.discard(WAIT)
+        self.reported.discard(WAIT)
+
+
+class Timeouts(NamedTuple):
+    """How long a link waits, seconds."""
+
+    connect_s: float
+    reply_s: float
+    deadline: Deadline
+    grace_s: float
+
+    def limited(self, timeout_s: float) -> float:
+        return self.deadline.limited(timeout_s, self.grace_s)
 
 
 class Link:
     """A redis-py connection, taken from its pool. No command is ever sent twice on it."""
 
-    def __init__(self, pool: Any, name: str, reply_timeout_s: float, shared: Shared) -> None:
-        self._pool, self._name, self._shared = pool, name, shared
-        self._reply_timeout_s = reply_timeout_s
-        cut = limits.cut
+    def __init__(
+        self,
+        pool: Any,
+        name: str,
+        shared: Shared,
+        timeouts: Timeouts,
+        cut: Cut | None = None,
+    ) -> None:
+        self._pool, self._name, self._shared, self._timeouts = pool, name, shared, timeouts
         if cut is not None and cut.is_made:
             raise errors.ServerError(f"{name} did not answer in time")
-        self._raw = pool.get_connection()
+        connecting.timeout_s = timeouts.limited(timeouts.connect_s)
+        connecting.ends_s = timeouts.deadline.ends_s
+        try:
+            self._raw = pool.get_connection()
+        finally:
+            connecting.ends_s = inf
         self._cut_socket = (cut, self._raw._sock) if cut is not None else None
         if cut is not None:
             cut.add(self._raw._sock)
@@ -170,7 +194,7 @@ class Link:
                 packed += self._packed(command)
         data = memoryview(b"".join(packed))
         pieces = [data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)]
-        timeout_s = self._set_timeout(self._reply_timeout_s)
+        timeout_s = self._set_timeout(self._timeouts.reply_s)
         try:
             self._raw.send_packed_command(pieces, check_health=False)
         except FAILURES as error:
@@ -179,10 +203,10 @@ class Link:
 
     def _packed(self, command: Command) -> Any:
         if isinstance(command, ScriptCommand):
-            known = (self._pool, command.script.sha1)
-            if known not in self._shared.scripts:
+            script_of_pool = (self._pool, command.script.sha1)
+            if script_of_pool not in self._shared.scripts:
                 # Most servers have it by then; but asking first would cost a round trip.
-                self._shared.scripts.add(known)
+                self._shared.scripts.add(script_of_pool)
                 command = command.by_text()
         # Up to version 3.5 at least, hiredis crashes if a signal handler raises while it formats a
         # number, as Ctrl-C does.
@@ -207,7 +231,7 @@ class Link:
         return next((reply for reply in queued if isinstance(reply, rx.ResponseError)), done)
 
     def read_one(self, *, polls: bool = False) -> Any:
-        timeout_s = self._set_timeout(_POLL_S if polls else self._reply_timeout_s)
+        timeout_s = self._set_timeout(_POLL_S if polls else self._timeouts.reply_s)
         try:
             reply = self._raw.read_response(disconnect_on_error=False)
         except rx.ResponseError as error:
@@ -235,7 +259,7 @@ class Link:
         return int(self._raw._sock.fileno())
 
     def _set_timeout(self, timeout_s: float) -> float:
-        timeout_s, sock = limited(timeout_s), self._raw._sock
+        timeout_s, sock = self._timeouts.limited(timeout_s), self._raw._sock
         if sock.gettimeout() != timeout_s:
             sock.settimeout(timeout_s)
         return timeout_s

@@ -5,12 +5,12 @@ call is repeated, always on a new connection. A call in no case is not repeated.
 may change something and whose reply was lost: its error says that it is in doubt.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from math import inf
 from socket import SHUT_RDWR, socket
 from threading import local
 from time import monotonic
+from typing import NamedTuple
 
 # The default timeouts.
 CONNECT_TIMEOUT_S = 5.0
@@ -46,17 +46,11 @@ READS_ONLY = ("lost", "timeout")
 
 
 class Cut:
-    """Ends the calls of its `with` blocks at once, for another thread."""
+    """Ends the calls of the connections that have it at once, for another thread."""
 
     def __init__(self) -> None:
         self._sockets: set[socket] = set()
         self.is_made = False
-
-    def __enter__(self) -> None:
-        limits.cut = self
-
-    def __exit__(self, *_: object) -> None:
-        limits.cut = None
 
     def add(self, sock: socket) -> None:
         """Shut this socket down when the cut is made, or now if it was."""
@@ -80,45 +74,44 @@ def _shut_down(sock: socket) -> None:
         socket.shutdown(sock, SHUT_RDWR)
 
 
-class _Limits(local):
-    """The limits of a block of calls in one thread; times are those of `time.monotonic`."""
+class Deadline(NamedTuple):
+    """By when the calls of a connection end, on the clock of `time.monotonic`.
 
-    cut: Cut | None = None
-    connect_s = CONNECT_TIMEOUT_S
-    deadline_s = inf
-    grace_s = 0.0
-    # Until when a refusal that passes is waited for; None for as long as the connection says.
-    patience_s: float | None = None
-    is_waiting = False
-
-
-limits = _Limits()
-
-
-def limited(timeout_s: float) -> float:
-    """A timeout, limited to the time left until the deadline plus the grace period."""
-    if limits.deadline_s == inf:
-        return timeout_s
-    return min(timeout_s, max(0.0, limits.deadline_s - monotonic()) + limits.grace_s)
-
-
-@contextmanager
-def deadline(seconds: float, *, is_patient: bool = True) -> Iterator[None]:
-    """Within the block, limit this thread's waits for replies to a deadline plus a grace period.
-
-    It is so many seconds from now, 0 for none; infinity is none, too, for a caller that waits for
-    as long as it takes until a refusal passes. One that `is_patient` waits by design: for a
-    failover, or the move of a queue, beyond the deadline.
+    Attributes:
+        ends_s: After this time plus a grace period, no reply is awaited; infinity for no limit.
+        patience_ends_s: Until when a refusal that passes is waited for; None for as long as the
+            connection says.
+        waits: The caller waits by design: for a failover, or the move of a queue, beyond `ends_s`.
     """
-    outer = limits.deadline_s, limits.patience_s, limits.is_waiting
-    limits.deadline_s = min(limits.deadline_s, monotonic() + seconds if seconds else inf)
-    limits.is_waiting = is_patient
-    if seconds == inf or not is_patient:
-        limits.patience_s = limits.deadline_s
-    try:
-        yield
-    finally:
-        limits.deadline_s, limits.patience_s, limits.is_waiting = outer
+
+    ends_s: float = inf
+    patience_ends_s: float | None = None
+    waits: bool = False
+
+    def within(self, seconds: float, *, is_patient: bool = True) -> "Deadline":
+        """This deadline, or one so many seconds from now if that is earlier, 0 for none.
+
+        Infinity is none, too, for a caller that waits for as long as it takes until a refusal
+        passes; one that is not patient does not wait for that beyond the deadline.
+        """
+        ends_s = min(self.ends_s, monotonic() + seconds if seconds else inf)
+        is_bound = seconds == inf or not is_patient
+        return Deadline(ends_s, ends_s if is_bound else self.patience_ends_s, is_patient)
+
+    def limited(self, timeout_s: float, grace_s: float) -> float:
+        """A timeout, limited to the time until the deadline plus the grace period."""
+        return min(timeout_s, max(0.0, self.ends_s - monotonic()) + grace_s)
+
+
+class _Connecting(local):
+    """Bounds the connection that this thread makes, as redis-py's pools hand on nothing to it, nor
+    to what gives its password: its timeout, and the deadline of the call that needs it."""
+
+    timeout_s = CONNECT_TIMEOUT_S
+    ends_s = inf
+
+
+connecting = _Connecting()
 
 
 class CancelToken:

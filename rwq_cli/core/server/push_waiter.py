@@ -61,20 +61,22 @@ class PushWaiter:
             self._selector = DefaultSelector()
             if self._interrupt is not None:
                 self._selector.register(self._interrupt, EVENT_READ)
-        taken = self._woken - self._lost if was_fruitless else set()
-        if self._woken and not taken:
+        emptied = self._woken - self._lost if was_fruitless else set()
+        if self._woken and not emptied:
             self._fruitless = 0
-        self._rest(taken)
+        self._rest(emptied)
         self._woken.clear()
         self._lost.clear()
         ends_s = monotonic() + seconds
         while True:
-            left_s = ends_s - monotonic()
+            remaining_s = ends_s - monotonic()
             if self._watch(self._selector):
-                left_s = min(left_s, max(0.0, min(self._unwatched.values()) - monotonic()))
+                remaining_s = min(
+                    remaining_s, max(0.0, min(self._unwatched.values()) - monotonic())
+                )
             if self._polls:
-                left_s = min(left_s, _POLL_S)
-            ready = self._selector.select(max(0.0, left_s))
+                remaining_s = min(remaining_s, _POLL_S)
+            ready = self._selector.select(max(0.0, remaining_s))
             # Each, whatever the first says.
             self._woken.update(
                 key.data for key, _ in ready if key.data in self._links and self._receive(key.data)
@@ -82,9 +84,9 @@ class PushWaiter:
             if self._woken and self._fruitless:
                 # Somebody else may have taken an entry by now.
                 time.sleep(random.uniform(0, _SPREAD_S))
-                taken = {key for key in self._woken if not self._lists[key].call("LLEN", key)}
-                self._woken -= taken
-                self._rest(taken)
+                emptied = {key for key in self._woken if not self._lists[key].call("LLEN", key)}
+                self._woken -= emptied
+                self._rest(emptied)
             if self._woken or any(key.data is None for key, _ in ready):
                 return bool(self._woken)
             if monotonic() >= ends_s or self._polls:
@@ -106,7 +108,7 @@ class PushWaiter:
                 continue
             if key not in self._links:
                 connection = self._lists[key]
-                self._links[key] = connection.take(writes=False, patience=Patience(connection))
+                self._links[key] = connection.open_link(writes=False, patience=Patience(connection))
                 selector.register(self._links[key], EVENT_READ, key)
             self._links[key].send([("BLMOVE", key, key, "RIGHT", "RIGHT", BLOCK_S)])
             del self._unwatched[key]
@@ -122,9 +124,9 @@ class PushWaiter:
                 if code_of(reply) == "ERR" or isinstance(refusal, PermissionDenied):
                     self._polls = True
                     self._unwatched.clear()
-                    for each in list(self._links):
-                        self._close(each)
-                    connection.note_once(f"looking for items once a second: {refusal.message}")
+                    for watched in list(self._links):
+                        self._close(watched)
+                    connection.tell(f"looking for items once a second: {refusal.message}")
                     return False
                 raise refusal from reply
         except ServerError as error:

@@ -38,12 +38,14 @@ class SentinelConnection(Connection):
         has_tls = issubclass(settings["connection_class"], SSLConnection)
         # Each Sentinel is asked in turn, within the time for connecting.
         self._each_s = connect_s / len(hosts)
-        own = {key: value for key, value in settings.items() if key not in _OF_THE_SERVERS}
-        # The Sentinels have a user and a password of their own.
-        own.update(ssl=has_tls, username=credentials[0], password=credentials[1])
-        own.update(socket_timeout=self._each_s, socket_connect_timeout=self._each_s)
+        sentinel_settings = {
+            key: value for key, value in settings.items() if key not in _OF_THE_SERVERS
+        }
+        # The Sentinels have a user and a password of their sentinel_settings.
+        sentinel_settings.update(ssl=has_tls, username=credentials[0], password=credentials[1])
+        sentinel_settings.update(socket_timeout=self._each_s, socket_connect_timeout=self._each_s)
         make_sentinel: Any = rs.Sentinel
-        self._sentinel = make_sentinel(hosts, sentinel_kwargs=own)
+        self._sentinel = make_sentinel(hosts, sentinel_kwargs=sentinel_settings)
         kind = rs.SentinelManagedSSLConnection if has_tls else rs.SentinelManagedConnection
         own_class = {"connection_class": in_time(kind), "redis_connect_func": _check_role}
         client = self._sentinel.master_for(self._service, **{**settings, **own_class})

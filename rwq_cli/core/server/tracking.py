@@ -27,7 +27,7 @@ from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.error_mapping import FAILURES, lost, translate
-from rwq_cli.core.server.patience import CASES, limits
+from rwq_cli.core.server.patience import CASES, connecting
 
 # How many changed keys are kept for the caller; of more, only the number is.
 KEYS_MAX = 200_000
@@ -285,7 +285,7 @@ def _connected(connection: Connection) -> Any:
 
 @contextmanager
 def _connecting(connection: Connection) -> Iterator[None]:
-    limits.connect_s = connection.connect_timeout_s
+    connecting.timeout_s = connection.connect_timeout_s
     try:
         yield
     except (*FAILURES, ValueError) as error:

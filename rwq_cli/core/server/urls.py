@@ -62,12 +62,12 @@ def _split(url: str) -> tuple[str, str, str, str]:
 
 def _masked_place(place: str) -> str:
     # Other clients take options after a comma or semicolon.
-    shown = re.sub(r"(=|%3[dD]).*", rf"\1{_MASK}", place)
-    if shown.startswith("/"):
-        return shown
+    masked = re.sub(r"(=|%3[dD]).*", rf"\1{_MASK}", place)
+    if masked.startswith("/"):
+        return masked
     host = r"\[[^\]]*\]|[^\[:,/]*"
     return re.sub(
-        rf"^((?:(?:{host})(?::\d+)?,)*(?:{host}):)(?!\d+([,/]|$)).+", rf"\1{_MASK}", shown
+        rf"^((?:(?:{host})(?::\d+)?,)*(?:{host}):)(?!\d+([,/]|$)).+", rf"\1{_MASK}", masked
     )
 
 
@@ -85,8 +85,8 @@ def without_password(url: str) -> str:
     start, credentials, _, place = _split(url)
     user = credentials.partition(":")[0]
     place, _, query = place.partition("?")
-    options = [each for each in query.split("&") if each]
-    kept = [each for each in options if unquote(each.partition("=")[0]) not in _SECRETS]
+    options = [option for option in query.split("&") if option]
+    kept = [option for option in options if unquote(option.partition("=")[0]) not in _SECRETS]
     return f"{start}{user}{'@' if user else ''}{place}{'?' if kept else ''}{'&'.join(kept)}"
 
 
@@ -134,8 +134,8 @@ def parse_address(url: str) -> Address:
     names, *path = place.split("/")
     service = unquote(path.pop(0)) if path and kind == "sentinel" else ""
     port = 26379 if kind == "sentinel" else 6379
-    each = names.split(",") if kind else [names]
-    parts = [urlsplit(f"redis://{name}") for name in each if name or not kind]
+    host_names = names.split(",") if kind else [names]
+    parts = [urlsplit(f"redis://{name}") for name in host_names if name or not kind]
     hosts = tuple((unquote(part.hostname or "localhost"), part.port or port) for part in parts)
     db = options.get("db") or unquote("/".join(path)).strip("/")
     return Address(scheme, hosts, "", service, db, options)

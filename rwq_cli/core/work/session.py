@@ -45,23 +45,24 @@ class WorkSession:
         result_ttl_s: float = RESULT_TTL_S,
         rng: random.Random | None = None,
     ) -> None:
-        self._queues = distinct_queues(queues)
-        first = self._queues[0]
+        distinct = distinct_queues(queues)
+        first = distinct[0]
+        # Ends the calls that are under way, and all later ones.
+        self.cut = Cut()
+        # On a cluster, the connection that sends each call to its node.
+        self._connection, self.clock = first.connection.root.with_cut(self.cut), first.clock
+        self._queues = [queue.on(self._connection) for queue in distinct]
         self.lease_s, self._lease_ms = lease_s, lease_time_ms(lease_s)
         self._is_fair = fair
         # Checked before anything is leased.
         result_time_ms(result_ttl_s)
         self._result_ttl_s = result_ttl_s
         self._random = rng or random.Random()
-        # On a cluster, the connection that sends each call to its node.
-        self._connection, self.clock = first.connection.root, first.clock
         # What the holders of all leases begin with.
         self.name = first.holder + b"+" + os.urandom(4).hex().encode()
         self._exchanges = count(1)
         self.held = HeldJobs(policy or RetryPolicy(), self.clock, self._random)
         self.waiter = WorkWaiter(self._queues)
-        # Ends the calls that are under way, and all later ones.
-        self.cut = Cut()
         # Those of the last call of any thread, and of the last exchange; and since when calls fail.
         self._error: ServerError | None = None
         self._exchange_error: ServerError | None = None
@@ -89,19 +90,18 @@ class WorkSession:
             request = lease.LeaseRequest(take, holder, self._lease_ms)
         self._new_jobs, failures = [], list[ServerError]()
         self.held.end(ends)
-        with self.cut:
-            try:
-                if self._doubtful:
-                    # The ends first: the node whose reply was lost may be gone.
-                    self._send(self.held.unsettled)
-                    failures += self._put_back_doubtful()
-                if not failures or len(self._queues) > 1:
-                    self._send(self.held.unsettled, request)
-                # Of what was leased, the attempts may have been used up.
-                if not failures and (exhausted := self.held.unsettled):
-                    self._send(exhausted)
-            except ServerError as failure:
-                failures.append(failure)
+        try:
+            if self._doubtful:
+                # The ends first: the node whose reply was lost may be gone.
+                self._send(self.held.unsettled)
+                failures += self._put_back_doubtful()
+            if not failures or len(self._queues) > 1:
+                self._send(self.held.unsettled, request)
+            # Of what was leased, the attempts may have been used up.
+            if not failures and (exhausted := self.held.unsettled):
+                self._send(exhausted)
+        except ServerError as failure:
+            failures.append(failure)
         self._exchange_error = failures[0] if failures else None
         if failures:
             self._note_answer(failures[0])
@@ -244,8 +244,8 @@ class WorkSession:
                 continue
             limit_s = _DOUBTFUL_S if self._connection.is_cluster else inf
             try:
-                with self._connection.deadline(limit_s, is_patient=False):
-                    self._put_back(holder, queue)
+                connection = self._connection.within(limit_s, is_patient=False)
+                self._put_back(holder, queue.on(connection))
             except ServerError as error:
                 now_s = self.clock.monotonic()
                 again_s = now_s + _DOUBTFUL_PAUSE * (now_s - began_s)
@@ -296,8 +296,8 @@ class WorkSession:
         # A second try, on a new connection, may be needed: this one may be dead.
         limit_s = max(_REPLY_S_MIN, left_s / 2)
         try:
-            with self.cut, self._connection.deadline(limit_s, is_patient=False):
-                replies = self._connection.call_all(calls, return_errors=True)
+            connection = self._connection.within(limit_s, is_patient=False)
+            replies = connection.call_all(calls, return_errors=True)
         except ServerError as failure:
             replies = [failure] * len(batches)
         refusals = [reply for reply in replies if isinstance(reply, ServerError)]
@@ -316,22 +316,21 @@ class WorkSession:
         stops. A count that is 0 stays, so that an item is counted once at most, however often its
         workers are stopped. Each job is forgiven once, even if the reply is lost."""
         # Leases are renewed by the thread that waits for this.
-        with self.cut, self._connection.deadline(_REPLY_S_MIN, is_patient=False):
-            held = [job for job in self.held.all if not job.is_forgiven]
-            for batch in batches_of(held, attrgetter("queue")):
-                try:
-                    batch[0].handle.run("forgive", *_with_holders(batch))
-                except ServerError as error:
-                    if not error.in_doubt:
-                        raise
-                for job in batch:
-                    job.is_forgiven = True
+        connection = self._connection.within(_REPLY_S_MIN, is_patient=False)
+        held = [job for job in self.held.all if not job.is_forgiven]
+        for batch in batches_of(held, attrgetter("queue")):
+            try:
+                connection.call_all([batch[0].handle.script("forgive", *_with_holders(batch))])
+            except ServerError as error:
+                if not error.in_doubt:
+                    raise
+            for job in batch:
+                job.is_forgiven = True
 
     def wait_for_work(self, timeout_s: float) -> bool:
         """See `WorkWaiter.wait`."""
         try:
-            with self.cut:
-                may_have_work = self.waiter.wait(timeout_s)
+            may_have_work = self.waiter.wait(timeout_s)
             if may_have_work:
                 self._note_answer()
             return may_have_work

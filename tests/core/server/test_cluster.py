@@ -21,7 +21,7 @@ class Slot:
     asked: list[int]
     is_repaired: bool
 
-    def __init__(self, _cluster: ClusterConnection, slot: int) -> None:
+    def __init__(self, slot: int) -> None:
         self.slot = slot
 
     def send(self, requests: Sequence[Command], patience: Patience) -> list[Any]:
@@ -42,7 +42,7 @@ def test_a_lost_slot_is_waited_for_once_and_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Slot.asked, Slot.is_repaired = [], False
-    monkeypatch.setattr(cluster, "_SlotConnection", Slot)
+    monkeypatch.setattr(ClusterConnection, "_for_slot", lambda _, slot: Slot(slot))
     monkeypatch.setattr(cluster, "_LOST_PAUSES_S", (0.2, 0.2))
     connection = ClusterConnection([("h", 1)], "the cluster", {"connection_class": object})
     connection.patience_s = 0.4

@@ -159,8 +159,8 @@ def test_waiting_is_told_once_and_ends_in_the_refusal() -> None:
 def test_the_callers_own_time_and_stop_end_a_wait() -> None:
     with scripted(*[BUSY] * 1000) as server:
         connection = connect(Server(server.url))
-        with connection.deadline(0.1, is_patient=False), pytest.raises(ServerError):
-            connection.call("GET", b"k")
+        with pytest.raises(ServerError):
+            connection.within(0.1, is_patient=False).call("GET", b"k")
         connection.stop.requested = True
         with pytest.raises(KeyboardInterrupt):
             connection.call("GET", b"k")

@@ -29,19 +29,22 @@ class Unreliable(Connection):
         self.loses = self.fails = ""
         self.refused: dict[int, ServerError] = {}
         self.round_trips = 0
+        # Its copies, such as those with a deadline, do what it is told.
+        self._original = self
 
     def call_all(self, commands: Any, **options: Any) -> list[Any]:
-        self.round_trips += 1
-        if self.loses == "calls":
+        faults = self._original
+        faults.round_trips += 1
+        if faults.loses == "calls":
             raise Unreachable("cannot reach it")
         sent = list(commands)
-        if any(command[0] == self.fails for command in sent):
+        if any(command[0] == faults.fails for command in sent):
             raise Unreachable("cannot reach it")
         replies: list[Any] = super().call_all(sent, **options)
         is_script = bool(sent) and isinstance(sent[0], ScriptCommand)
-        if self.loses == "replies" or (is_script and self.loses == "replies of scripts"):
+        if faults.loses == "replies" or (is_script and faults.loses == "replies of scripts"):
             raise ConnectionLost("lost it")
-        for at, error in self.refused.items():
+        for at, error in faults.refused.items():
             replies[at] = error
         return replies
 
