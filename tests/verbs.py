@@ -639,6 +639,8 @@ VERBS: dict[str, Row] = {
     "help": Row(
         "help ls",
         usage={
+            "help topics": "no command or topic 'topics'; the topics are options, states, "
+            "exit-codes, environment, recipes\n",
             "help state": "no command or topic 'state'; try rwq help states\n",
             "help receipts": "no command or topic 'receipts'; try rwq help recipes\n",
             "help recipes x": "recipes is a topic, not a group; leave out x\n",

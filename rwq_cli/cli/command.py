@@ -169,6 +169,18 @@ class RwqGroup(TyperGroup):
         formatter.write_dl([("Exit codes:", exits), COMMON_OPTIONS])
 
 
+def _docstring(function: Callable[..., object]) -> str:
+    """The docstring of a function, also if Python was told to drop docstrings (-OO)."""
+    if function.__doc__ is not None:
+        return cleandoc(function.__doc__)
+    import ast
+    from inspect import getsource
+
+    definition = ast.parse(getsource(function)).body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    return ast.get_docstring(definition) or ""
+
+
 # What adds the commands of a module to its Typer, in their order, by the module's name.
 _DECLARED: defaultdict[str, list[Callable[[typer.Typer], object]]] = defaultdict(list)
 
@@ -208,7 +220,7 @@ def command(
             parameters.append(keyword("null", flag, default=False))
         parameters.sort(key=lambda parameter: parameter.name in _LAST)
         _take(run, [keyword("ctx", typer.Context), *parameters])
-        help, _, examples = cleandoc(function.__doc__ or "").partition("\n\n")
+        help, _, examples = _docstring(function).partition("\n\n")
         exits = {
             status: manual.pop(key)
             for status in ExitStatus

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from rwq_cli.cli.connect import OpenQueues, command_lines, summary_end, warn_missing
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption
+from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
 from rwq_cli.core.repair.doctor import Diagnosis, diagnose, diagnose_server
 from rwq_cli.core.repair.findings import Code, Finding, Severity
 from rwq_cli.core.state.rules import transit_of
+from rwq_cli.local.server import AOF_CUT
 from rwq_cli.output import human
 from rwq_cli.output.field import COUNT, Cut, Field, Fields, field
 from rwq_cli.output.options import OutputFormat
@@ -187,6 +189,9 @@ def doctor(
     opened = OpenQueues(settings, all_queues=all_queues, changes=fix).find()
     report = _Report(settings, plan, is_one=opened.is_one)
     settings.environment.interrupted = "some of it may be fixed"
+    url = settings.server.url
+    if url.startswith(LOCAL) and settings.local_server(url).status().aof_cut:
+        settings.environment.note(f"rwq: {AOF_CUT}")
     if not opened.is_one:
         # Once for all queues.
         report.write(diagnose_server(opened.connection, plan.codes), opened.connection)

@@ -7,6 +7,7 @@ import typer
 
 from rwq_cli.cli.app import COMMANDS, build_root
 from rwq_cli.cli.options import global_options
+from rwq_cli.cli.unknown_words import SYNONYM_HINTS
 from rwq_cli.commands import InvalidArgument, Settings, argument, command
 from rwq_cli.topics import OVERVIEW, TOPICS, write_topic
 
@@ -46,8 +47,12 @@ def help_(
 
 
 def _find_command(context: Any, words: list[str]) -> Any:
-    if words[0] not in COMMANDS and (near := get_close_matches(words[0], TOPICS, 1)):
-        raise InvalidArgument(f"no command or topic {words[0]!r}", f"try rwq help {near[0]}")
+    word, topics = words[0], (*TOPICS, "topics")
+    near = get_close_matches(word, topics, 1)
+    if word not in COMMANDS and (near or not get_close_matches(word, [*COMMANDS, *SYNONYM_HINTS])):
+        is_topic = near and near[0] in TOPICS and word not in ("topic", "topics")
+        hint = f"try rwq help {near[0]}" if is_topic else f"the topics are {', '.join(TOPICS)}"
+        raise InvalidArgument(f"no command or topic {word!r}", hint)
     rest = words
     while rest:
         if not hasattr(context.command, "resolve_command"):

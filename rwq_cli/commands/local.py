@@ -4,7 +4,7 @@ from typing import Annotated
 
 from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import ExitStatus, Settings, argument, command
-from rwq_cli.local.server import LocalServer, LocalStatus
+from rwq_cli.local.server import AOF_CUT, LocalServer, LocalStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Fields, field
@@ -19,6 +19,7 @@ LOCAL_FIELDS: Fields[LocalStatus] = Fields(
     field("server", "server", "the program and its version"),
     field("used_memory_bytes", "used_memory_bytes", "the memory that it uses"),
     field("aof_bytes", "aof_bytes", "the size of its append-only files"),
+    field("aof_cut", "aof_cut", "whether a crash cut them before its last start"),
     field("uptime_seconds", "uptime_s", "since it was started"),
 )
 
@@ -53,7 +54,10 @@ def start(settings: Settings, directory: Directory = None) -> None:
     """
     server = _server(settings, directory)
     server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
-    settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
+    now = server.status()
+    settings.out.describe([now], LOCAL_FIELDS, local_sections)
+    if now.aof_cut:
+        settings.environment.note(f"rwq: {AOF_CUT}")
 
 
 @command(record=LOCAL_FIELDS, no="it was not running", always_table=True)

@@ -30,11 +30,15 @@ _SOCKET_PATH_BYTES_MAX = 103
 _LOCK_NAME = "lock"
 _SOCKET_NAME = "valkey.sock"
 
+AOF_CUT = "a crash cut its append-only file before the last start: its last writes are gone"
+
 _ASK_TIMEOUT_S = 2.0
 _KILL_TIMEOUT_S = 5.0
 # Only these: a password in the environment would stay readable while the server runs.
 _PASSED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
+# How much of the log is searched for what the last start said.
+_LOG_BYTES_MAX = 1 << 20
 _LOG_PREFIX = re.compile(r"^\d+:[A-Z] .*?:\d\d\.\d+ [.*#-] ")
 
 
@@ -53,6 +57,9 @@ class LocalStatus(NamedTuple):
     server: str | None
     used_memory_bytes: int | None
     aof_bytes: int | None
+    # Whether its append-only file ended in the middle of a write when it last started, as after a
+    # crash: the server left out that write.
+    aof_cut: bool
     uptime_s: int | None
 
 
@@ -127,6 +134,12 @@ class LocalServer:
     def stop(self, timeout_s: float = 30.0) -> bool:
         """Shut the server down, with its data saved; returns False if it was not running."""
         self._check_owners()
+        if b"aof_last_write_status:err" in (self._ask(b"INFO persistence", timeout_s) or b""):
+            # It would exit, and lose what it has acknowledged.
+            raise self._error(
+                "cannot write its data to the disk, and would lose its last items",
+                f"make room on the disk of {self.directory}, and stop it again",
+            )
         began_s, was_running = time.monotonic(), False
         for pause_s in _pauses_s():
             # A server that shuts down closes the connection; one that refuses sends an error.
@@ -178,8 +191,16 @@ class LocalServer:
             server=f"{names[0]} {info[f'{names[0]}_version']}" if names else None,
             used_memory_bytes=numbers.get("used_memory"),
             aof_bytes=sum(map(_size_bytes, data)) if data else None,
+            aof_cut=self._was_cut(),
             uptime_s=numbers.get("uptime_in_seconds"),
         )
+
+    def _was_cut(self) -> bool:
+        with suppress(FileNotFoundError), open(self._log, "rb") as log:
+            log.seek(max(0, _size_bytes(self._log) - _LOG_BYTES_MAX))
+            last_start = log.read().rpartition(b" is starting oO0")[2]
+            return b"loaded anyway because aof-load-truncated" in last_start
+        return False
 
     def _ask(self, command: bytes, timeout_s: float) -> bytes | None:
         """Send a command; returns the content of a bulk string, else the line of the reply."""

@@ -66,14 +66,20 @@ def redis_cli(address: str) -> str:
 
 
 def shell_word(raw: bytes) -> str:
-    """Quote bytes as a word that bash, zsh and ksh read as exactly these bytes, safe to show."""
+    """Quote bytes as a word that any shell of POSIX reads as exactly these bytes, safe to show."""
     text = escaped(raw)
     if text.encode() == raw:
         return shlex.quote(text)
-    # A hexadecimal digit that follows is not part of \xHH: two digits at most are read.
-    quoted = raw.replace(b"\\", rb"\\").replace(b"'", rb"\'")
-    characters = (chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in quoted)
-    return f"$'{''.join(characters)}'"
+    if raw.endswith(b"\n"):
+        # Which `$(...)` would drop. This is for bash, zsh and ksh; dash before 0.5.13 cannot.
+        quoted = raw.replace(b"\\", rb"\\").replace(b"'", rb"\'")
+        characters = (chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in quoted)
+        return f"$'{''.join(characters)}'"
+    characters = (
+        chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\!" else f"\\{byte:03o}"
+        for byte in raw.replace(b"%", b"%%")
+    )
+    return f"\"$(printf -- '{''.join(characters)}')\""
 
 
 def can_be_argument(item_id: bytes) -> bool:

@@ -1,9 +1,12 @@
 """Commands in the output can be pasted, and summaries name the server and the queue."""
 
+import shutil
+import subprocess
+
 import pytest
 
 from rwq_cli.core.server.address import Server, connect
-from rwq_cli.views.command_lines import redis_cli
+from rwq_cli.views.command_lines import redis_cli, shell_word
 from tests.conftest import Foreign
 from tests.driver import Rwq, configure
 from tests.servers import PrivateServer
@@ -90,3 +93,14 @@ def test_a_context_is_named(rwq: Rwq, server: PrivateServer) -> None:
 )
 def test_redis_cli_is_sent_to_the_same_server(url: str, command: str) -> None:
     assert redis_cli(connect(Server(url)).address) == command
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "zsh"])
+def test_a_word_is_read_by_any_shell_as_its_bytes(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}")
+    raw = [b"a", b"it's", b"-\x01b", b"\xff%s!$x`\\'\"", b"two\nlines", b"\x1b[0", b"\xc30"]
+    words = list(map(shell_word, raw))
+    assert all(word.isprintable() for word in words)
+    done = subprocess.run([shell, "-c", f"printf '%s.' {' '.join(words)}"], stdout=subprocess.PIPE)
+    assert done.stdout == b"".join(b"%b." % word for word in raw)

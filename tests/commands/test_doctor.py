@@ -33,7 +33,7 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
             "       cause  Its lease has no expiry. No worker sets such a lease.",
             "        cure  Release the item, or give its lease an expiry.",
             "left because  it may be intentional, to keep the item from workers",
-            "     command  rwq release --force -q jobs $'a\\x01'",
+            "     command  rwq release --force -q jobs \"$(printf -- 'a\\001')\"",
             " for example  a\\x01",
             "              b",
         ]

@@ -41,7 +41,7 @@ def test_conditions_decide_the_code(rwq: Rwq, foreign: Foreign) -> None:
     assert contents(foreign.raw) == before
 
 
-def test_clean_returns_what_would_be_waited_for_for_ever(rwq: Rwq, foreign: Foreign) -> None:
+def test_clean_returns_abandoned_items_meanwhile(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"a1")
     words = ("wait", "--until-empty", "--timeout", "0.1s")
     assert (rwq(*words).code, foreign.raw.llen("jobs:queue")) == (1, 0)

@@ -1,10 +1,13 @@
 """`rwq local`: its records, tables and exit codes."""
 
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rwq_cli.local.server import LocalServer
+from rwq_cli.local.server import AOF_CUT, LocalServer
 from tests.driver import Result, Rwq
 from tests.local.conftest import NewServer
 from tests.local.helpers import pid_of
@@ -25,6 +28,7 @@ def stopped(server: LocalServer, *, aof_bytes: int | None = None) -> dict[str, A
         "server": None,
         "used_memory_bytes": None,
         "aof_bytes": aof_bytes,
+        "aof_cut": False,
         "uptime_seconds": None,
     }
 
@@ -47,6 +51,39 @@ def test_a_server_is_started_once_and_stopped_once(rwq: Rwq, local_server: Local
         result = run("stop")
         assert (result.code, result.notes) == (code, "")
         assert result.json == stopped(local_server, aof_bytes=aof_bytes)
+
+
+def test_a_file_that_a_crash_has_cut_is_told(rwq: Rwq, local_server: LocalServer) -> None:
+    url = f"local:{local_server.directory}"
+    assert rwq("add", "-u", url, "-q", "jobs", "one", "two").code == 0
+    local_server.kill()
+    (file,) = (local_server.directory / "appendonlydir").glob("*.incr.aof")
+    os.truncate(file, file.stat().st_size - 20)
+    start = rwq("local", "start", str(local_server.directory), "-o", "table")
+    assert (start.code, start.notes) == (0, f"rwq: {AOF_CUT}\n")
+    assert AOF_CUT in rwq("doctor", "-u", url, "-q", "jobs").notes
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")
+def test_a_server_with_unwritten_data_is_not_stopped(
+    rwq: Rwq, tmp_path: Path, new_server: NewServer
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    if subprocess.run(mount, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        server = new_server(disk / "db")
+        words = ("-u", f"local:{disk / 'db'}", "-q", "jobs")
+        while rwq("add", *words, "--format", "raw", stdin=b"x" * 900_000).code == 0:
+            pass
+        stop = rwq("local", "stop", str(disk / "db"))
+        assert (stop.code, "make room on the disk" in stop.notes) == (69, True)
+        assert server.status().running
+        server.kill()
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_status_of_a_stopped_server_exits_with_1(rwq: Rwq, local_server: LocalServer) -> None:

@@ -370,7 +370,7 @@ def test_no_name_or_data_controls_the_terminal(play: Callable[..., None], raw: r
         await live.until_shown("A worker has leased it.")
         await live.press("r")
         await live.until_shown("$ rwq release --force")
-        assert r"$'[red]\x1b[2J[/]\xff'" in live.text
+        assert r"$(printf -- '[red]\033[2J[/]\377')" in live.text
         assert all(text.isprintable() for text in live.lines)
 
     play(story, given={"queue": ["[[]red*"]}, size=(200, 40))
