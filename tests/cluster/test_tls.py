@@ -113,7 +113,9 @@ def test_sentinel_and_its_primary(bare_rwq: Rwq, tmp_path: Path) -> None:
             assert_refused(add(*ca, own="no"), "rejected the password", "RWQ_SENTINEL_PASSWORD")
             assert_refused(add(*ca, user="rwq:no"), "the primary of", "RWQ_PASSWORD")
             assert_refused(
-                add(), "certificate verify failed", "give its CA certificate with --tls-ca"
+                add(),
+                "not signed by a known authority",
+                "give the certificate of its authority with --tls-ca",
             )
             assert_refused(add(scheme="redis"), "because it speaks TLS (rediss://)", "rwq ls")
             # The variable is not for the server of a context.
