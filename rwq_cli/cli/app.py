@@ -76,7 +76,8 @@ class Root(RwqGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from rwq_cli.topics import TOPICS
 
-        self.format_usage(ctx, formatter)
+        usage = "[-V | --version] [-h | --help] COMMAND [ARG...]"
+        formatter.write_usage(ctx.command_path, usage)
         formatter.write_paragraph()
         heading_width, name_width = max(map(len, SECTIONS)), max(map(len, COMMANDS))
         rows = []
@@ -88,7 +89,6 @@ class Root(RwqGroup):
         formatter.write_paragraph()
         formatter.write_dl(
             [
-                ("Options:", "-V, --version; -h, --help; of commands: rwq help options"),
                 ("Topics:", f"rwq help [{'|'.join(TOPICS)}]"),
                 ("Exit codes:", listed({status: status.summary for status in ExitStatus})),
             ]

@@ -83,10 +83,9 @@ def complete(
         option("--result-ttl DUR", f"Keep it for this long.  [default: {_TTL}]", result_duration),
     ] = None,
 ) -> ExitStatus:
-    """Complete items: remove them as done. What this session holds needs no question, and what
-    another holds needs --force. The rest, such as waiting items, is first written to an undo file.
-    --result and --rejected store a result. Options choose waiting items, unless --state or --all is
-    given.
+    """Complete items: remove them as done. What another session holds needs --force; what nobody
+    holds gets an undo file. --result and --rejected store a result. Options choose waiting items,
+    unless --state or --all is given.
 
     rwq complete -q jobs 4f2a9c
     rwq complete -q jobs --state leased --match '"user": *42' --dry-run

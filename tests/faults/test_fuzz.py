@@ -133,7 +133,7 @@ def line_of(random: Random) -> list[str]:
             words += random.choice((about, about[:1], ["states"], ["x"], []))
         case ["context", "set"]:
             words += ["-u", random.choice(_URLS)]
-        case ["wait"]:
+        case ["wait"] | ["tail"]:
             words += ["--timeout", random.choice(("0.001", "x"))]
     for argument in arguments:
         count = random.randint(0, 3) if argument.nargs == -1 else random.randint(0, 1)

@@ -31,6 +31,7 @@ VALUES = {
     "TIME": "2040-01-01T00:00:00Z",
     "COMMAND": "cat",
     "KEY": "queue",
+    "N/s": "7/m",
 }
 SERVICE = "{path} --grace 0 --every 1h"
 ADD = "add -f {file}"

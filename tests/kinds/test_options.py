@@ -14,7 +14,7 @@ from tests.verbs import VERBS, fill
 # What reaches nothing, and why.
 REACHES_NOTHING = {
     **dict.fromkeys(("wait --until-empty", "export --all"), "it says what is the default"),
-    "undo --redo": "tests/undo: it needs an undo before",
+    "history --since": "what was written before: tests/commands/test_history.py",
     "export --null": "IDs on stdin: tests/input",
     **{
         f"tail --{name}": "what happens meanwhile: tests/commands/test_tail.py"

@@ -201,8 +201,8 @@ async def test_a_queue_then_an_item_and_back(live: Live) -> None:
     await live.press("enter")
     await live.until_shown("worker-7")
     assert live.rows == [
-        ["a1", "abandoned", "-", "-", "0s", "10", "B", "data", "of", "a1"],
-        ["l1", "leased", "worker-7", live.rows[1][3], "0s", "10", "B", "data", "of", "l1"],
+        ["a1", "abandoned", "-", "-", live.rows[0][4], "10", "B", "data", "of", "a1"],
+        ["l1", "leased", "worker-7", *live.rows[1][3:5], "10", "B", "data", "of", "l1"],
     ]
     assert "jobs  waiting 2  leased 1  abandoned 1  held 0  delayed 1  buried 3" in live.text
     await live.until_shown("buried by reason:  2 crashes  1 old format")

@@ -54,6 +54,7 @@ WRITES: dict[str, Write] = {
 }
 READS = {
     *("GET", "MGET", "EXISTS", "TYPE", "TIME", "SCAN", "STRLEN", "PTTL", "LRANGE", "LLEN", "LPOS"),
+    *("LINDEX", "XRANGE", "XREVRANGE"),
     *("ZRANGE", "ZSCORE", "ZMSCORE", "ZCARD", "ZSCAN"),
     *("HMGET", "HGETALL", "HGET", "HEXISTS", "HSCAN", "INFO"),
 }
