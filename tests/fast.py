@@ -14,7 +14,7 @@ import pytest
 from tests.mutants.running import FAST
 from tests.mutants.tree import ROOT
 
-_PROTOCOL = (*FAST["model"], *FAST["states"], "tests/live/test_settling_leases.py")
+_PROTOCOL = (*FAST["model"], *FAST["states"])
 _REGISTRY = ("tests/test_verbs.py",)
 # What tests all verbs, each in cells of its own.
 _OF_VERBS = (

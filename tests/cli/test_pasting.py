@@ -27,9 +27,6 @@ def commands(rwq: Rwq, *words: str, variables: dict[str, str] | None = None) -> 
 
 @pytest.mark.usefixtures("item")
 class TestCommands:
-    def test_a_url_is_carried(self, rwq: Rwq, server: PrivateServer) -> None:
-        assert commands(rwq, "-u", server.url)[0] == f"rwq bury -u {server.url} -q jobs a"
-
     def test_a_context_is_carried(self, rwq: Rwq, server: PrivateServer) -> None:
         configure(
             rwq.home, f'current = "prod"\n[contexts.prod]\nurl = "{server.url}"\nqueue = "jobs"\n'
@@ -58,12 +55,6 @@ class TestPassword:
         assert self.NOTE in result.notes
         words = ("show", "a", "-q", "jobs", "-u", bare)
         assert self.NOTE not in bare_rwq(*words, variables={"RWQ_PASSWORD": "hunter2"}).notes
-
-    def test_a_file_is_carried(self, bare_rwq: Rwq, url: str) -> None:
-        (bare_rwq.home / "pw").write_text("hunter2\n")
-        path = str(bare_rwq.home / "pw")
-        words = ("-q", "jobs", "-u", url.replace(":hunter2@", ""), "--password-file", path)
-        assert f" --password-file {path} -q jobs a" in commands(bare_rwq, *words)[0]
 
 
 @pytest.mark.usefixtures("item")

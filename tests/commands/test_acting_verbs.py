@@ -84,18 +84,6 @@ def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_a_purge_needs_the_name_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(1000)))
-    foreign.data(b"orphan")
-    asks = b"rwq will remove all 1,001 items of jobs on"
-    before = contents(foreign.raw)
-    code, seen = rwq.asked("purge", type_in=[(b"to continue: ", b"y\n")])
-    assert (code, asks in seen) == (1, True)
-    assert contents(foreign.raw) == before
-    code, _ = rwq.asked("purge", type_in=[(b"to continue: ", b"jobs\n")])
-    assert (code, contents(foreign.raw)) == (0, {})
-
-
 def test_other_keys_under_the_prefix_of_results_stay(rwq: Rwq, foreign: Foreign) -> None:
     fields = {"status": "completed", "completed_ms": 1_700_000_000_000, "result": b"\x00\xfe"}
     for item_id in (b"gone", b"\xff"):
@@ -138,16 +126,6 @@ def test_a_leased_item_names_holder_and_way_out(rwq: Rwq, foreign: Foreign) -> N
         }
         assert notes.splitlines()[-1].startswith("not owner 2")
         assert re.search(r"for 4m\d+s;", notes)
-
-
-def test_the_first_five_are_named(rwq: Rwq, foreign: Foreign) -> None:
-    ids = [f"gone-{number:04}" for number in range(1500)]
-    foreign.waiting(b"a")
-    result = rwq("rm", "--yes", "-", stdin="\n".join(["a", *ids]).encode())
-    assert list(named(result.notes)) == ids[:5]
-    assert [each.partition(";")[0] for each in result.notes.splitlines()[5:]] == [
-        "removed 1, missing 1,500"
-    ]
 
 
 def test_json_names_the_first_failures(rwq: Rwq, foreign: Foreign) -> None:
@@ -253,12 +231,6 @@ class TestSession:
         words = ("complete", "a", "whole", "elsewhere", "--owner", "nightly", "-o", "jsonl")
         statuses = [record["status"] for record in rwq(*words).jsonl]
         assert statuses == ["completed", "completed", "not-owner"]
-
-    def test_an_empty_owner_is_an_unset_variable(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a")
-        result = rwq("complete", "a", "--owner", "")
-        assert (result.code, foreign.raw.exists("jobs:item:a")) == (2, 1)
-        assert rwq("complete", "a", "--owner", "me", "--mine").code == 2
 
 
 class TestResult:

@@ -87,15 +87,6 @@ def test_a_bad_line_is_reported_with_its_file(rwq: Rwq, raw: redis.Redis, tmp_pa
     assert (result.code, result.json["added"], result.json["rejected"]) == (3, 1, 1)
 
 
-def test_strict_adds_nothing_after_a_bad_line(rwq: Rwq, raw: redis.Redis) -> None:
-    given = b'{"data": 1}\nbad\n{"data": 2}\nbad\n'
-    result = rwq("add", "--format", "jsonl", "--strict", stdin=given)
-    bad, summary = result.notes.splitlines()
-    assert bad.startswith("rwq: line 2: not JSON")
-    assert (result.code, summary) == (3, "added 1, rejected 1")
-    assert waiting_data(raw) == [b"1"]
-
-
 @pytest.mark.parametrize(
     ("line", "item_id", "data"),
     [

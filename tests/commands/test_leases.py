@@ -4,7 +4,6 @@ import pytest
 
 from tests.conftest import Foreign
 from tests.driver import Rwq
-from tests.support import snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -59,20 +58,3 @@ def test_mine_are_those_of_this_session(rwq: Rwq, foreign: Foreign) -> None:
     rwq("lease", variables=session)
     rwq("lease", variables={"RWQ_SESSION": "aa"})
     assert rwq("leases", "--mine", "-o", "ids", variables=session).text == "waiting\n"
-
-
-@pytest.mark.needs("no-touch")
-def test_the_table_and_its_footer(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.raw.delete("jobs:processing")
-    foreign.abandoned(b"abandoned")
-    foreign.leased(b"held", holder=b"rwq:bob@host:2", ttl_ms=None)
-    result = rwq("leases", "-o", "table")
-    assert result.lines == snapshot(
-        [
-            "ID         STATE      HOLDER          TIME LEFT  HELD  SIZE  DATA",
-            "──────────────────────────────────────────────────────────────────────────────",
-            "abandoned  abandoned  -                       -    0s  17 B  data of abandoned",
-            "held       held       rwq:bob@host:2  no expiry    0s  12 B  data of held",
-        ]
-    )
-    assert (result.code, result.notes) == (0, "2 shown of 2 processing in jobs\n")

@@ -5,7 +5,6 @@ import redis
 
 from tests.conftest import Foreign
 from tests.driver import Rwq
-from tests.support import snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -30,19 +29,6 @@ def test_a_pattern_selects_queues(rwq: Rwq) -> None:
     }.items():
         result = rwq("queues", pattern, "-o", "ids")
         assert (result.code, result.text.split()) == (0, names.split())
-
-
-def test_the_table_and_its_footer(rwq: Rwq) -> None:
-    assert rwq("queues", "-o", "table").lines == snapshot(
-        [
-            "QUEUE     WAITING  PROCESSING  ABANDONED  DELAYED  BURIED",
-            "─────────────────────────────────────────────────────────",
-            "broken          0           0          0        0       1",
-            "later           0           0          0        1       0",
-            "mail:in         2           0          0        0       0",
-            "mail:out        0           3          2        0       0",
-        ]
-    )
 
 
 def test_counting_ends_in_time_and_says_so(

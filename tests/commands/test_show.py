@@ -21,10 +21,6 @@ def data_shown(lines: list[str]) -> list[str]:
     return lines[lines.index("Data") + 1 :]
 
 
-def test_every_state_has_a_case() -> None:
-    assert CASES.keys() == {*State}
-
-
 @pytest.mark.usefixtures("slept_s")
 @pytest.mark.parametrize("state", CASES)
 def test_a_state_is_explained_with_commands_that_work(

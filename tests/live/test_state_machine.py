@@ -9,8 +9,6 @@ killed between any two of ours. What must hold, whatever they do:
 - no half steps: none of our commands leaves a ghost, an orphan or a duplicate that was not there;
 - an undo that is cut and run again restores each item once, also if it was completed meanwhile;
 - of items that were chosen, only those are acted on that still are what they were chosen for;
-- half a guard makes no item delayed or buried;
-- of a stream that is refused in the middle, what is in is what the error says;
 - first in, first out: what enters comes last, or next where that is asked for; a lease takes the
   oldest, and of two queues from the first that has any;
 - nothing delayed waits before its time by our doing, and nothing buried until it is asked for;
@@ -22,7 +20,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from functools import partial
 from typing import ClassVar
 
@@ -41,11 +38,9 @@ from hypothesis.stateful import (
 from rwq_cli.core import (
     CleanAction,
     Code,
-    Connection,
     NewItem,
     Outcome,
     Repair,
-    ServerError,
     State,
     Status,
     WorkQueue,
@@ -57,7 +52,6 @@ from rwq_cli.core.inspect.listing import choose as choose_items
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.items import bulk, lease, restore
-from rwq_cli.core.items.add import NewItems, add_batches
 from rwq_cli.core.items.complete import (
     ResultOptions,
     complete as complete_items,
@@ -67,9 +61,7 @@ from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.restore import restore as restore_items
 from rwq_cli.core.items.schedule import bury as bury_items, release as release_items
-from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.doctor import diagnose
-from rwq_cli.core.server.connection import WINDOW_CALLS
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshots import ItemSnapshot, Place
 from tests.live.adversity import Adversity, Meddling, adversities, ids, meddling
@@ -97,23 +89,6 @@ _MANY = 31
 
 # What an undo file is known by.
 _FILE_ID = b"\x01" * 32
-# Of a stream, how many items are in one call.
-_CALL_ITEMS = 2
-# Put a key of another type in the place of a list, which is set aside.
-_REPLACE_LIST = """
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  redis.call('RENAME', KEYS[1], KEYS[2])
-end
-redis.call('SET', KEYS[1], 'not a list')
-"""
-_RESTORE_LIST = """
-if redis.call('TYPE', KEYS[1]).ok == 'string' then
-  redis.call('DEL', KEYS[1])
-  if redis.call('EXISTS', KEYS[2]) == 1 then
-    redis.call('RENAME', KEYS[2], KEYS[1])
-  end
-end
-"""
 # What items are chosen for, and the states of their entries that mean it.
 CHOICES = {
     "waiting": ({State.WAITING}, {"waiting"}),
@@ -162,8 +137,6 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = WorkQueue(self.connection, QUEUE, holder="ours", clock=self.clock)
         self.peers_connection = self._watched(server)
         self.peer = WorkQueue(self.peers_connection, QUEUE, holder="peer", clock=InterferingClock())
-        # For what is sent ahead: a watched connection makes one call after the other.
-        self.unwatched = WorkQueue(Connection(server.client(protocol=2)), QUEUE)
         self.upstream = {
             old: Upstream(self.raw, QUEUE, old=old, books=self.books) for old in (False, True)
         }
@@ -817,143 +790,6 @@ class QueueMachine(RuleBasedStateMachine):
     def _produce_anew(self, item_id: bytes) -> Program:
         return self.upstream[True].produce(item_id, b"anew")
 
-    @rule(
-        old=st.booleans(),
-        buries=st.booleans(),
-        anew=st.sampled_from(("0.1", "later", "ours")),
-        commands=st.integers(1, 3),
-        next_is_old=st.booleans(),
-        meanwhile=st.lists(meddling, max_size=1),
-    )
-    def half_a_guard_is_left(
-        self,
-        old: bool,
-        buries: bool,
-        anew: str,
-        commands: int,
-        next_is_old: bool,
-        meanwhile: list[Meddling],
-    ) -> None:
-        """We bury or delay by force what a worker holds; it completes it all the same."""
-        item_id = self._fresh_id()
-        self.raw.set(QUEUE + b":item:" + item_id, b"first")
-        self.raw.rpush(QUEUE + b":queue", item_id)
-        self.books.add(item_id, b"first")
-        worker = self.upstream[old].work()
-        for _ in range(3):
-            next(worker)
-        if buries:
-            list(self.queue.bury_many([item_id], force=True))
-        else:
-            list(self.queue.release_many([item_id], force=True, delay_s=_DELAY_S))
-        # A worker of 0.1 goes by its LREM, and stops; a program of somebody's own does not.
-        for _ in self.upstream[old].finish(item_id) if old else worker:
-            pass
-        seen = self.connection.look()
-        assert len(seen.values(item_id)) == 1
-        assert item_id in seen.scheduled
-
-        if anew == "ours":
-            assert self.queue.add(b"anew", item_id)
-        else:
-            for _ in self.upstream[anew == "0.1"].produce(item_id, b"anew"):
-                pass
-        assert self.queue.state(item_id) is State.WAITING
-        for what in meanwhile:
-            self._meddle(what)
-        if self.connection.look().states(item_id) != {"waiting"}:
-            return
-        # Its turn comes; who takes it dies.
-        with self.raw.pipeline() as turn:
-            turn.lrem(QUEUE + b":queue", 1, item_id)
-            turn.rpush(QUEUE + b":queue", item_id)
-            turn.execute()
-        with closing(self.upstream[next_is_old].work()) as next_worker:
-            for _ in range(commands):
-                next(next_worker)
-        self._expire(item_id)
-        assert self.queue.state(item_id) is State.ABANDONED
-        list(self.queue.light_clean(grace_s=0))
-        assert self.connection.look().states(item_id) == {"waiting"}
-
-    @rule(
-        adds=st.sampled_from(("add", "add without the check", "restore")),
-        by=st.sampled_from(("no memory", "another type")),
-        calls=st.integers(2, 8),
-        refused_from=st.integers(0, 6),
-        refused=st.integers(1, 4),
-    )
-    def stream_that_is_refused_in_the_middle(
-        self, adds: str, by: str, calls: int, refused_from: int, refused: int
-    ) -> None:
-        """Calls are sent ahead of the replies; the server refuses some of them."""
-        if adds == "add without the check":
-            # A transaction does not stop at a key of another type.
-            by = "no memory"
-        ids = [self._fresh_id() for _ in range(calls * _CALL_ITEMS)]
-        data = {item_id: b"data of " + item_id for item_id in ids}
-
-        def source() -> Iterator[list[bytes]]:
-            for number in range(calls):
-                if number == refused_from:
-                    self._refuse(by)
-                if number == refused_from + refused:
-                    self._allow()
-                yield ids[number * _CALL_ITEMS : (number + 1) * _CALL_ITEMS]
-
-        told: list[bytes] = []
-        error = None
-        try:
-            for outcome in self._stream(adds, source(), data):
-                assert outcome.status in (Status.ADDED, Status.IMPORTED)
-                told.append(outcome.item_id)
-        except ServerError as raised:
-            error = raised
-        finally:
-            self._allow()
-        seen = self.connection.look()
-        went_in = [item_id for item_id in ids if item_id in seen.data]
-        for item_id in went_in:
-            assert seen.data[item_id] == data[item_id]
-            assert seen.main.count(item_id) == 1
-            self.books.add(item_id, data[item_id])
-            self.books.pushed(item_id, "ours" if adds == "restore" else "added")
-        assert told == went_in
-        if error is None:
-            assert went_in == ids
-            return
-        after = error.acknowledged_after
-        done = [(0, error.acknowledged or 0), *after]
-        assert went_in == [ids[at] for first, n in done for at in range(first, first + n)]
-        # Nothing but what was sent before the refusal was known.
-        assert sum(n for _, n in after) <= WINDOW_CALLS * _CALL_ITEMS
-
-    def _stream(
-        self, adds: str, calls: Iterator[list[bytes]], data: dict[bytes, bytes]
-    ) -> Iterable[Outcome]:
-        if adds == "restore":
-            items = (
-                ItemSnapshot(item_id, data[item_id], State.WAITING, Place.MAIN)
-                for ids in calls
-                for item_id in ids
-            )
-            return restore_items(self.unwatched, lines_of(items))
-        batches = (NewItems(ids, [data[item_id] for item_id in ids]) for ids in calls)
-        return add_batches(self.unwatched, batches, unique=adds != "add")
-
-    def _refuse(self, by: str) -> None:
-        """From now on the server takes no items."""
-        if by == "no memory":
-            self.raw.config_set("maxmemory", 1)
-            return
-        # In one step: calls that were sent before may still run.
-        self.raw.eval(_REPLACE_LIST, 2, QueueKeys(QUEUE).main, b"aside")
-
-    def _allow(self) -> None:
-        """It takes them again."""
-        self.raw.config_set("maxmemory", 0)
-        self.raw.eval(_RESTORE_LIST, 2, QueueKeys(QUEUE).main, b"aside")
-
     # What holds.
 
     @invariant()
@@ -971,9 +807,7 @@ class QueueMachine(RuleBasedStateMachine):
             if sys.exc_info()[0] is None:
                 self._recover()
         finally:
-            for client in (
-                *(self.raw, self.connection, self.peer.connection, self.unwatched.connection),
-            ):
+            for client in (self.raw, self.connection, self.peer.connection):
                 client.close()
 
     def _recover(self) -> None:

@@ -3,15 +3,9 @@
 import dataclasses
 from math import inf
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.work.job import OnFail
-from rwq_cli.work.invocations import Input
 from rwq_cli.work.plan import Options, make_plan
-from rwq_cli.work.programs import CannotRun
 
 OPTIONS = Options(
     words=[b"true"],
@@ -49,28 +43,6 @@ def test_what_is_not_limited_is_endless() -> None:
     plan = make_plan(dataclasses.replace(OPTIONS, jobs=0, rate=2.5, max_items=7), PATH)
     assert plan.work["concurrency"] >= 1
     assert (plan.work["rate"], plan.work["max_items"]) == (2.5, 7)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"words": []}, "no command given"),
-        ({"words": [b"no-such-program"]}, "command not found"),
-        ({"clean_s": 0.5}, "--clean"),
-        ({"max_time_s": 0.0}, "--max-time"),
-        ({"backoff_s": 601.0}, "--backoff-max"),
-        ({"batch": 2, "keeps_result": True}, "--batch and --result"),
-        ({"batch": 2, "input": Input.LINE}, "--batch and --input"),
-        ({"input": Input.FILE}, "{file}"),
-        ({"task_dir": "/"}, "--task-dir and a command"),
-        ({"task_dir": "/", "words": [], "batch": 2}, "--task-dir and --batch"),
-        ({"task_dir": "/", "words": [], "input": Input.LINE}, "--task-dir and --input line"),
-        ({"task_dir": "/no/such", "words": []}, "no such directory"),
-    ],
-)
-def test_what_cannot_work_is_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises((InvalidArgument, CannotRun), match=message):
-        make_plan(dataclasses.replace(OPTIONS, **changes), PATH)
 
 
 def test_a_task_directory_needs_no_program(tmp_path: Path) -> None:

@@ -82,20 +82,6 @@ UNKNOWN_AGE = Counts(b"jobs", 1, 0, 0, 0)
 AN_ABANDONED = {Measure.ABANDONED: Limits(warn=Range(high=0))}
 
 
-def test_the_level_is_of_the_highest_limit_exceeded() -> None:
-    for limits, level in (
-        (Limits(), Level.OK),
-        (Limits(warn=Range(high=12)), Level.OK),
-        (Limits(warn=Range(high=11)), Level.WARNING),
-        (Limits(critical=Range(high=12)), Level.OK),
-        (Limits(critical=Range(high=11)), Level.CRITICAL),
-        (Limits(warn=Range(high=11), critical=Range(high=12)), Level.WARNING),
-        (Limits(warn=Range(high=0), critical=Range(high=11)), Level.CRITICAL),
-    ):
-        found = evaluate(COUNTS, {Measure.WAITING: limits})
-        assert (found.by_measure[Measure.WAITING].level, found.level) == (level, level)
-
-
 def test_an_unknown_count_hides_no_alarm() -> None:
     age = {Measure.AGE: Limits(critical=Range(high=10))}
     assert evaluate(COUNTS, {}).by_measure[Measure.AGE].value == 60

@@ -116,16 +116,6 @@ def test_an_item_with_a_past_due_time_is_not_delayed(
     assert raw.zrange(keys.delayed, 0, -1) == [b"4"]
 
 
-def test_it_is_leased_when_it_is_due_and_not_before(connection: Connection, raw: Redis) -> None:
-    queue = WorkQueue(connection, QUEUE)
-    queue.add(b"data", b"id", delay_s=0.1)
-    due_ms = raw.zscore(queue.keys.delayed, b"id")
-    # On a busy machine it may be due by now.
-    item = queue.lease() or queue.lease(wait_s=5)
-    assert item is not None
-    assert now_ms(raw) >= due_ms
-
-
 class TestOrderOfDueTimes:
     def test_items_of_one_delay_keep_their_order(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys

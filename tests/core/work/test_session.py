@@ -121,22 +121,6 @@ def test_a_batchs_last_retry_is_due_when_said(
     assert session.held.last_retry_s * 1000 >= 11 + max(dues_ms) - min(dues_ms)
 
 
-def test_a_deadly_item_is_buried_without_a_run(
-    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
-) -> None:
-    foreign.waiting(b"poison", b"other")
-    raw.hset(keys.returns, b"poison", 4)
-    result = session.exchange(take=2)
-    assert [job.item_id for job in result.jobs] == [b"other"]
-    (ended,) = result.ended
-    assert (ended.job.item_id, ended.end, ended.fate) == (b"poison", None, Fate.BURIED)
-    assert ended.step.gave_up
-    assert raw.get(keys.lease(b"poison")).startswith(
-        b"rwq-buried:no attempts left: 4 attempts failed"
-    )
-    assert [job.item_id for job in session.held.running] == [b"other"]
-
-
 def test_many_jobs_end_at_once_each_in_its_own_way(
     session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
 ) -> None:
