@@ -291,7 +291,6 @@ class FakeClock:
 
 @pytest.fixture
 def clock() -> FakeClock:
-    """The clock of `queue`."""
     return FakeClock()
 
 
@@ -303,7 +302,6 @@ def queue(connection: Connection, clock: FakeClock) -> WorkQueue:
 
 @pytest.fixture
 def keys() -> QueueKeys:
-    """The keys of `queue`."""
     return QueueKeys(QUEUE)
 
 

@@ -32,7 +32,6 @@ class Result:
 
     @property
     def text(self) -> str:
-        """stdout as text."""
         return self.out.decode()
 
     @property
@@ -60,7 +59,6 @@ class Result:
         return self.code, self.text, self.notes
 
     def as_bytes(self) -> tuple[int, bytes, bytes]:
-        """All of it as bytes."""
         return self.code, self.out, self.err
 
 

@@ -45,6 +45,5 @@ def new_server() -> fakeredis.FakeServer:
 
 
 def client_of(server: fakeredis.FakeServer) -> redis.Redis:
-    """A client of it."""
     client: redis.Redis = fakeredis.FakeRedis(server=server)
     return client

@@ -69,7 +69,6 @@ class PrivateServer:
 
     @property
     def socket(self) -> Path:
-        """Its unix socket."""
         return self.folder / "socket"
 
     @property

@@ -108,7 +108,6 @@ class Terminal(Watched):
 
     @property
     def modes(self) -> list[Any]:
-        """The modes of the terminal."""
         return termios.tcgetattr(self.child.child_fd)
 
     def end(self) -> int:

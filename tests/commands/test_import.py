@@ -15,12 +15,10 @@ CUT = "rwq: note: stdin has no end line: it was cut, or its lines were chosen"
 
 
 def lines(*records: object) -> bytes:
-    """A header and these lines."""
     return (HEADER + "".join(json.dumps(record) + "\n" for record in records)).encode()
 
 
 def item(item_id: str, data: str = "new", **more: object) -> dict[str, object]:
-    """A waiting item."""
     return {"id": item_id, "data": data, "place": "main", **more}
 
 

@@ -55,7 +55,6 @@ class Watcher:
         assert seen == [name]
 
     def words(self, *steps: Callable[[], object]) -> list[list[str]]:
-        """What each step is called."""
         return [[event.event for event in self.after(step)] for step in steps]
 
 

@@ -103,7 +103,6 @@ class Interpreter:
         os.close(terminal)
 
     def run(self, source: str, suffix: str) -> Ran:
-        """Run one step."""
         self._steps += 1
         step = self._home.parent / f"step-{self._steps}{suffix}"
         step.write_text(source, "utf-8")

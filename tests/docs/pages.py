@@ -35,7 +35,6 @@ def pages() -> list[str]:
 
 
 def text_of(page: str) -> str:
-    """The page."""
     return (ROOT / page).read_text("utf-8")
 
 

@@ -213,7 +213,6 @@ def states() -> str:
 
 
 def recipes() -> str:
-    """The recipes, as Markdown."""
     return "\n".join(
         f"**{one.title}.** {one.text}\n\n```text\n" + "\n".join(one.commands) + "\n```\n"
         for one in RECIPES

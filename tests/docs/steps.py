@@ -88,7 +88,6 @@ class Step(NamedTuple):
     shown: str | None
 
     def run(self, machine: Machine) -> Ran:
-        """Run it."""
         if self.block.language == "console":
             return machine.bash(self.source)
         return machine.python(self.source, shows_value=self.block.language == "pycon")

@@ -34,7 +34,6 @@ def updated(page: str) -> str:
 
 
 def _lines(step: Step, ran: Ran) -> list[str]:
-    """The lines of the block for a step."""
     first, more = (">>> ", "... ") if step.block.language == "pycon" else ("$ ", "> ")
     typed = step.source.splitlines()
     prompts = [first, *[more] * (len(typed) - 1)]

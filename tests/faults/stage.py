@@ -49,7 +49,6 @@ class FarQueue:
 
 
 def rwq_at(rwq: Rwq, url: str, queue: str = "jobs") -> Rwq:
-    """rwq on this server and queue."""
     rwq.variables = {**rwq.variables, "RWQ_URL": url, "RWQ_QUEUE": queue}
     return rwq
 

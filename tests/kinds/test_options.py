@@ -69,7 +69,6 @@ class Runner:
         return result
 
     def calls(self, path: str, line: str) -> set[Call]:
-        """What the line calls."""
         with spying() as calls:
             self(path, line)
         return calls

@@ -185,7 +185,6 @@ class Stage:
         return self._queues(here, there, clock, holder)
 
     def pass_books(self) -> dict[bytes, dict[str, State]]:
-        """Where each item is, and in which state."""
         places: dict[bytes, dict[str, State]] = {}
         raws: dict[str, tuple[Redis, str]] = {
             JOBS: (self._raw_here, "jobs"),

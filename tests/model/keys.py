@@ -123,7 +123,6 @@ class Keys:
         self.entries(key).insert(0, item_id)
 
     def lrem(self, key: str, item_id: str) -> bool:
-        """LREM of all entries."""
         entries = self.entries(key)
         if item_id not in entries:
             return False

@@ -106,7 +106,6 @@ def _life(data: bytes) -> int:
 
 
 def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
-    """The script and its arguments."""
     name, *args = command
     by_name, leased = Located(()).args(), Located((), "leased").args()
     anything = ANY.args()

@@ -69,7 +69,6 @@ def declared(line: str) -> Fields[Any]:
 
 
 def json_names(line: str) -> list[str]:
-    """The names of a record in JSON."""
     found: list[str] = []
     for field in declared(line).all:
         if "." not in field.name:

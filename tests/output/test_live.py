@@ -21,7 +21,6 @@ class Screen:
         self.environment = Environment({}, io.BytesIO(), out, out)
 
     def lines(self) -> list[str]:
-        """What is shown."""
         # Terminals ignore a NUL; when it has come, all that was written before has.
         os.write(self._inner, b"\0")
         self.terminal.until(lambda: self.terminal.written.endswith(b"\0"))

@@ -33,7 +33,6 @@ def removed(rwq: Rwq, foreign: Foreign) -> Path:
 
 
 def ids(rwq: Rwq, *words: str) -> str:
-    """What is restored."""
     return " ".join(rwq(*BACK, *words, "-o", "ids").text.split())
 
 

@@ -128,7 +128,6 @@ def lines_of(data: str, new: Key, old: Key) -> Iterator[bytes]:
 
 
 def library_text(name: str) -> str:
-    """A library and those that it includes."""
     constants = (f"local {each} = {value}\n" for each, value in CONSTANTS.items())
     files = (*libraries_of(f"lib/{name}"), f"lib/{name}")
     return "".join((*constants, *(SCRIPTS[file] for file in files)))

@@ -42,7 +42,6 @@ class Worker:
         return job
 
     def run(self, end: JobEnd) -> None:
-        """Run one item."""
         self.exchange([(self.take(), end)], take=0)
 
     def is_over(self) -> bool:
@@ -52,7 +51,6 @@ class Worker:
 
 @pytest.fixture
 def start(open_session: Callable[..., WorkSession]) -> Callable[..., Worker]:
-    """Starts workers with these limits."""
 
     def start(policy: RetryPolicy | None = None, **limits: float) -> Worker:
         return Worker(open_session(policy=policy), **limits)
