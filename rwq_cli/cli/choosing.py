@@ -70,7 +70,7 @@ _FILTERS: dict[str, tuple[Any, ...]] = {
     ),
     "id_glob": ("--id-glob GLOB", bytes, "Only IDs that match.", os.fsencode),
     "older_than_s": (
-        *("--older-than DUR", float, "Only items older than this, or buried for longer."),
+        *("--older-than DUR", float, "Only items at least this old."),
         lambda text: parse_duration(text, inf),
     ),
     "holder_glob": (

@@ -69,8 +69,7 @@ def wait(
     must meet the condition at the same time. Due items are promoted meanwhile.
 
     rwq wait -q jobs --timeout 1h
-    rwq wait -q jobs --clean --timeout 1h
-    rwq wait -q jobs --below 1000
+    rwq wait -q jobs --clean --below 1000
     rwq wait -q jobs --id 4f2a9c --timeout 10m
     """
     opened = OpenQueues(settings, all_queues=all_queues, changes=True).find()

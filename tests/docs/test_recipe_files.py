@@ -134,7 +134,10 @@ def test_each_line_of_the_crontab_runs(rwq: Rwq, foreign: Foreign) -> None:
         (0, "", "returned 1\n"),
         (0, "", "returned 1\n"),
         (0, "", ""),
+        (0, "", ""),
+        (0, "", ""),
     ]
+    assert len((rwq.home / "jobs.jsonl").read_text("utf-8").splitlines()) == 4
 
 
 class TestDocker:

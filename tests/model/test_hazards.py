@@ -1,4 +1,4 @@
-"""`docs/upstream.md` tells what happens: each of its listings is played on a real server."""
+"""What `docs/upstream.md` warns of happens: each listing of hazards.md is played on a server."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis
 
-_PAGE = (Path(__file__).parents[2] / "docs" / "upstream.md").read_text("utf-8")
+_PAGE = Path(__file__).with_name("hazards.md").read_text("utf-8")
 _WAITS = ("SET jobs:item:a data", "LPUSH jobs:queue a")
 _ABANDONED = ("SET jobs:item:a data", "LPUSH jobs:processing a")
 _LEASED = (*_ABANDONED, "SETEX jobs:lease:a 60 session-1")
