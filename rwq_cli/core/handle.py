@@ -129,7 +129,7 @@ class Queue:
         head = self._head(dry_run)
         sent: deque[Batch] = deque()
 
-        def each() -> Iterator[Command | None]:
+        def commands() -> Iterator[Command | None]:
             for call in calls:
                 if call is not None:
                     sent.append(call[0])
@@ -137,7 +137,7 @@ class Queue:
 
         # Also if there are no calls.
         self.check_one_slot()
-        replies = self.connection.stream(each(), reads_only=reads_only)
+        replies = self.connection.stream(commands(), reads_only=reads_only)
         doubt = in_doubt(lambda: sum(map(size_of, sent)))
         with nullcontext() if reads_only else doubt:
             for reply in replies:

@@ -207,14 +207,14 @@ class OutcomeBatch:
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> "OutcomeBatch":
-        known = list(outcomes)
+        listed = list(outcomes)
         details = [
-            each.state.encode() if each.state else each.holder or b""
-            for each in known
-            if each.status in (Status.NOT_OWNER, Status.PRUNED)
+            outcome.state.encode() if outcome.state else outcome.holder or b""
+            for outcome in listed
+            if outcome.status in (Status.NOT_OWNER, Status.PRUNED)
         ]
-        codes = "".join(each.status.code for each in known)
-        return cls([each.item_id for each in known], codes, details)
+        codes = "".join(outcome.status.code for outcome in listed)
+        return cls([outcome.item_id for outcome in listed], codes, details)
 
     @classmethod
     def all_of(cls, ids: Sequence[bytes], status: Status) -> "OutcomeBatch":

@@ -45,17 +45,17 @@ def length_commands(queue: Queue) -> list[Command]:
 def lengths_and_abandoned(queue: Queue, *, within_s: float = COUNT_S) -> Counts:
     """The lengths, and how many items are abandoned, as far as the time allows; None if this user
     may not read the leases, or no script can."""
-    known = lengths(queue)
-    if known.delayed:
+    counted = lengths(queue)
+    if counted.delayed:
         due = queue.call("ZCOUNT", queue.keys.delayed, "-inf", queue.now_ms())
-        known = known._replace(due=due)
-    if known.processing and not queue.is_in_one_slot:
-        return known
-    (taken,) = count_taken([queue], within_s=within_s) if known.processing else [Taken()]
+        counted = counted._replace(due=due)
+    if counted.processing and not queue.is_in_one_slot:
+        return counted
+    (taken,) = count_taken([queue], within_s=within_s) if counted.processing else [Taken()]
     if isinstance(taken, Taken):
-        return known._replace(abandoned=taken.abandoned, is_least=taken.is_least)
+        return counted._replace(abandoned=taken.abandoned, is_least=taken.is_least)
     if isinstance(taken, PermissionDenied):
-        return known
+        return counted
     raise taken
 
 
@@ -70,17 +70,17 @@ def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[T
     call_all = queues[0].connection.root.call_all
     pages = call_all([cursor.first_command() for cursor in cursors], return_errors=True)
     ids = [[] if isinstance(page, ServerError) else list(dict.fromkeys(page)) for page in pages]
-    known: dict[str, Any] = {"in_main": 0, "in_processing": 1, "digests_too": False}
+    args: dict[str, Any] = {"in_main": 0, "in_processing": 1, "digests_too": False}
     asked = zip(queues, ids, strict=True)
     # A script needs an ID.
-    commands = [queue.script("states", *(own or [b""]), **known) for queue, own in asked]
-    found = zip(queues, cursors, ids, pages, call_all(commands, return_errors=True), strict=True)
+    commands = [queue.script("states", *(entries or [b""]), **args) for queue, entries in asked]
+    rows = zip(queues, cursors, ids, pages, call_all(commands, return_errors=True), strict=True)
     counts: list[Taken | ServerError] = []
-    for queue, cursor, own, page, reply in found:
+    for queue, cursor, entries, page, reply in rows:
         if refused := [each for each in (page, reply) if isinstance(each, ServerError)]:
             counts.append(refused[0])
             continue
-        by_state, is_least = Counter(states_from(reply)[: len(own)]), False
+        by_state, is_least = Counter(states_from(reply)[: len(entries)]), False
         if len(page) == PAGE_SIZE:
             cursor.start(page)
             next(cursor)
@@ -112,18 +112,20 @@ def counts(queue: Queue, *, deep: bool = False, within_s: float = COUNT_S) -> Co
     )
     processing.start(page)
     now_ms = int(seconds) * 1000 + int(micros) // 1000
-    known = Counts(queue.name, *sizes)
+    counted = Counts(queue.name, *sizes)
     duplicated: Set[bytes] = frozenset()
     if deep:
-        known, duplicated = _with_survey(queue, known)
+        counted, duplicated = _with_survey(queue, counted)
     sample = list(dict.fromkeys(oldest[::-1] + newest))
-    known = _with_waiting(queue, known, sample, now_ms, samples_sizes=samples_sizes)
-    return _with_processing(queue, known, processing, now_ms, duplicated, inf if deep else within_s)
+    counted = _with_waiting(queue, counted, sample, now_ms, samples_sizes=samples_sizes)
+    return _with_processing(
+        queue, counted, processing, now_ms, duplicated, inf if deep else within_s
+    )
 
 
 def _with_processing(
     queue: Queue,
-    known: Counts,
+    counted: Counts,
     processing: Iterable[list[bytes]],
     now_ms: int,
     duplicated: Set[bytes],
@@ -154,24 +156,24 @@ def _with_processing(
             if state is State.LEASED and facts.session and facts.session.ttl_ms is not None:
                 left_ms.append(facts.session.ttl_ms)
     if not is_least:
-        known = known._replace(
+        counted = counted._replace(
             leased=by_state[State.LEASED],
-            held=(known.held or 0) + by_state[State.HELD],
+            held=(counted.held or 0) + by_state[State.HELD],
             lease_soonest_ms=min(left_ms, default=None),
             lease_latest_ms=max(left_ms, default=None),
         )
-    return known._replace(
+    return counted._replace(
         # Entries may have been removed since the lengths were read.
-        delayed=max(0, known.delayed - stale["delayed"]),
-        buried=max(0, known.buried - stale["buried"]),
-        due=max(0, (known.due or 0) - stale["due"]),
+        delayed=max(0, counted.delayed - stale["delayed"]),
+        buried=max(0, counted.buried - stale["buried"]),
+        due=max(0, (counted.due or 0) - stale["due"]),
         abandoned=by_state[State.ABANDONED],
         is_least=is_least,
     )
 
 
 def _with_waiting(
-    queue: Queue, known: Counts, sample: Sequence[bytes], now_ms: int, *, samples_sizes: bool
+    queue: Queue, counted: Counts, sample: Sequence[bytes], now_ms: int, *, samples_sizes: bool
 ) -> Counts:
     """Add the due items, the age of the next item, and the payload sizes of a sample of main."""
     keys = [queue.keys.item(item_id) for item_id in sample]
@@ -190,10 +192,10 @@ def _with_waiting(
     server, replies = status_from(replies[: len(status)]), replies[len(status) :]
     # The first may be ghosts.
     ages = (believed(idle_s, server.uptime_s) for idle_s in replies[: len(following)])
-    left = iter(replies[len(following) :])
-    pairs = zip(left, left, strict=True)
+    rest = iter(replies[len(following) :])
+    pairs = zip(rest, rest, strict=True)
     sizes = sorted(size for there, size in pairs if there == 1 and isinstance(size, int))
-    return known._replace(
+    return counted._replace(
         due=due,
         oldest_waiting_s=next((age for age in ages if age is not None), None),
         server=server,
@@ -204,7 +206,7 @@ def _with_waiting(
     )
 
 
-def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
+def _with_survey(queue: Queue, counted: Counts) -> tuple[Counts, Set[bytes]]:
     """Add the counts that need a walk over the whole queue; also return the duplicated items."""
     from rwq_cli.core.inspect.keyspace import Survey
 
@@ -213,8 +215,8 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
     by_state: Counter[State] = Counter()
 
     def note_leased(leased: list[bytes]) -> None:
-        found = zip(leased, read_states(queue, leased), strict=True)
-        stray.update(item_id for item_id, state in found if state is State.STRAY_LEASE)
+        pairs = zip(leased, read_states(queue, leased), strict=True)
+        stray.update(item_id for item_id, state in pairs if state is State.STRAY_LEASE)
 
     survey = Survey(queue, on_leased=note_leased)
     for facts in survey.facts():
@@ -225,7 +227,7 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
             duplicated.add(facts.item_id)
         elif state is State.GHOST:
             stray.discard(facts.item_id)
-    known = known._replace(
+    counted = counted._replace(
         returned=survey.returned,
         held=by_state[State.HELD],
         orphaned=by_state[State.ORPHANED],
@@ -238,4 +240,4 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
         returns=survey.returns,
         results=None if survey.results is None else len(survey.own(survey.results)),
     )
-    return known, duplicated
+    return counted, duplicated

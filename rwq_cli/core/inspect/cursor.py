@@ -127,7 +127,9 @@ def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> 
             runs.append((run, index))
         run = run + 1 if entry in wanted else 0
     # The longest run; of equally long ones, the nearest to the expected index.
-    best = max(runs, key=lambda each: (each[0], -abs(each[1] - expected)), default=None)
+    best = max(
+        runs, key=lambda candidate: (candidate[0], -abs(candidate[1] - expected)), default=None
+    )
     return best and best[1]
 
 

@@ -35,8 +35,8 @@ _OWNED = re.compile(rb":(?:(?:%b)\Z|(?:%b):)" % (_SUFFIXES, _INFIXES), re.DOTALL
 
 def ids_of(keys: Sequence[bytes], *prefixes: bytes) -> list[bytes]:
     """The IDs in those keys that have one of these prefixes: data, leases or results."""
-    known = [(prefix, len(prefix)) for prefix in prefixes]
-    return [key[at:] for prefix, at in known for key in keys if key.startswith(prefix)]
+    lengths = [(prefix, len(prefix)) for prefix in prefixes]
+    return [key[at:] for prefix, at in lengths for key in keys if key.startswith(prefix)]
 
 
 def may_be_in_nested_queue(item_id: bytes) -> bool:
@@ -62,8 +62,10 @@ def unlisted_owners(queue: Queue, ids: Iterable[bytes]) -> tuple[bytes, ...]:
     this one: `jobs:item:x:item:1` is the data of `1` in `jobs:item:x`, or of an item of `jobs` that
     lost its entry."""
     ends = {item_id: match.start() for item_id in ids if (match := _MEMBER.search(item_id))}
-    found = facts_of(queue, ends)
-    lost = [f.item_id for f in found if f.has_data and not (f.is_listed or f.has_schedule_entry)]
+    looked_up = facts_of(queue, ends)
+    lost = [
+        f.item_id for f in looked_up if f.has_data and not (f.is_listed or f.has_schedule_entry)
+    ]
     owners = {queue.keys.item_prefix + item_id[: ends[item_id]] for item_id in lost}
     return tuple(sorted(owner.removesuffix(b":") for owner in owners))
 
@@ -203,8 +205,10 @@ class Survey:
         if len(page) > _FEW_TYPES:
             _, strings = queue.call(*command, "TYPE", "string")
         if page != strings:
-            prefixes, known = queue.keys.id_prefixes, set(strings)
-            types = types_of(queue, (k for k in page if k not in known and k.startswith(prefixes)))
+            prefixes, of_strings = queue.keys.id_prefixes, set(strings)
+            types = types_of(
+                queue, (k for k in page if k not in of_strings and k.startswith(prefixes))
+            )
             self.wrong.update((k, t) for k, t in types.items() if t not in ("string", "none"))
 
     def _note_others(self, page: Sequence[bytes]) -> None:
@@ -226,12 +230,12 @@ class Survey:
             return
         try:
             for batch in read_result_keys(self._queue, ids):
-                for each in batch:
-                    key = self._queue.keys.result(each.item_id)
-                    if each.result:
+                for result_key in batch:
+                    key = self._queue.keys.result(result_key.item_id)
+                    if result_key.result:
                         self.results.add(key)
-                    elif each.kind != KIND_NONE:
-                        self.wrong[key] = each.kind
+                    elif result_key.kind != KIND_NONE:
+                        self.wrong[key] = result_key.kind
         except PermissionDenied:
             self.results = None
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from heapq import merge, nsmallest
-from itertools import islice, repeat
+from itertools import chain, islice
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rwq_cli.core.batches import LONGEST_LIST, Flush
 from rwq_cli.core.clock import GRACE_S
@@ -73,14 +73,14 @@ def items(
     if selection.needs_details and read == "bare":
         read = "nothing"
 
-    def chosen() -> Iterator[Item]:
+    def selected() -> Iterator[Item]:
         for page in _walk(queue, source, selection.id_glob, page_size, tail=tail, skip=skip):
-            found = (item_from(queue.name, facts, at) for _, _, at, facts in page if facts)
-            detailed = with_details(queue, list(filter(selection.accepts_facts, found)), read)
+            listed = (item_from(queue.name, facts, at) for _, _, at, facts in page if facts)
+            detailed = with_details(queue, list(filter(selection.accepts_facts, listed)), read)
             for item in filter(selection.accepts_details, detailed):
                 yield item if read == detail else item._replace(data=None)
 
-    yield from islice(chosen(), offset - skip, wanted)
+    yield from islice(selected(), offset - skip, wanted)
 
 
 def leases(
@@ -96,8 +96,8 @@ def leases(
     selection = selection or Selection()
     processing, detail = Source(processing=True), detail_of(queue, data=data, bare=bare)
     needs_details = selection.needs_details
-    found = items(queue, processing, selection, data=data, bare=bare or not needs_details)
-    first = sorted(found, key=_urgency) if limit is None else nsmallest(limit, found, _urgency)
+    listed = items(queue, processing, selection, data=data, bare=bare or not needs_details)
+    first = sorted(listed, key=_urgency) if limit is None else nsmallest(limit, listed, _urgency)
     return iter(first) if needs_details else with_details(queue, first, detail)
 
 
@@ -124,21 +124,21 @@ def listed_ids(
 ) -> Iterator[Sequence[bytes]]:
     """Pages of the IDs in one structure, in the order of `items`, selected by state and ID alone;
     of all of main, nothing else is read."""
-    left, states = LONGEST_LIST if limit is None else limit, selection.states
+    remaining, states = LONGEST_LIST if limit is None else limit, selection.states
     _begin(queue, source, limit)
     if selection.is_all and source.main:
-        size = min(page_entries(queue), left)
+        size = min(page_entries(queue), remaining)
         cursor = ListCursor(queue, queue.keys.main, from_left=tail, start=offset, page_size=size)
         pages, offset = iter(cursor), 0
     else:
         size = page_entries(queue) if limit is None else PAGE_SIZE
-        found = _walk(queue, source, selection.id_glob, size, tail=tail, facts_too=False)
-        pages = ([i for i, s, *_ in page if states is None or s in states] for page in found)
+        walk = _walk(queue, source, selection.id_glob, size, tail=tail, facts_too=False)
+        pages = ([i for i, s, *_ in page if states is None or s in states] for page in walk)
     for page in pages:
         page, offset = page[offset:], max(0, offset - len(page))
         if page:
-            yield page[:left]
-        if (left := left - len(page)) <= 0:
+            yield page[:remaining]
+        if (remaining := remaining - len(page)) <= 0:
             return
 
 
@@ -149,7 +149,7 @@ def _begin(queue: Queue, source: Source, wanted: int | None = None) -> None:
 
 
 _ZSETS = ("delayed", "buried")
-# An ID, its state, its place in main if it was found there, and its facts if they were read.
+# An ID, its state, its place in main if it was read there, and its facts if they were read.
 _Entry = tuple[bytes, State, int | None, Facts | None]
 
 
@@ -163,8 +163,8 @@ def _walk(
     skip: int = 0,
     facts_too: bool = True,
 ) -> Iterator[Iterable[_Entry]]:
-    """Pages of the entries of main; and of what is in the other structures of a source, each ID
-    once, unless it was listed before."""
+    """Yield pages of the entries of main; and of what is in the other structures of a source, each
+    ID once, unless it was listed before."""
     matches = None if id_glob is None else glob_pattern(id_glob).match
     # The IDs that must not be listed again.
     seen: set[bytes] = set()
@@ -172,19 +172,10 @@ def _walk(
     def is_wanted(item_id: bytes) -> bool:
         return item_id not in seen and (matches is None or matches(item_id) is not None)
 
-    deep: list[Facts] = []
-    if source.deep:
-        from rwq_cli.core.inspect.keyspace import Survey
-
-        # First, so that duplicated items are not listed in another state before.
-        deep = [
-            facts
-            for facts in Survey(queue).facts()
-            if (facts.state in FOUND_DEEP and not facts.in_processing)
-            or facts.state is State.DUPLICATED
-            if is_wanted(facts.item_id)
-        ]
-        seen.update(facts.item_id for facts in deep)
+    # First, so that duplicated items are not listed in another state before.
+    deep = [facts for facts in _deep_facts(queue, source) if is_wanted(facts.item_id)]
+    seen.update(facts.item_id for facts in deep)
+    # Places are counted from the right end.
     length = int(queue.call("LLEN", queue.keys.main)) if tail and source.main else 0
     cursors: dict[str, ListCursor | ScheduledCursor] = {}
     for where in filter(partial(getattr, source), LISTED_IN):
@@ -196,32 +187,14 @@ def _walk(
     read_first_pages(queue, *cursors.values())
     for where, cursor in cursors.items():
         is_main = where == "main"
-        known: dict[str, Any] = {"in_main": is_main, "in_processing": where == "processing"}
         for page in cursor:
-            numbered = enumerate(page if is_main else dict.fromkeys(page), cursor.offset)
-            if matches is None and seen.isdisjoint(page):
-                found = dict(numbered)
-            else:
-                found = {at: item_id for at, item_id in numbered if is_wanted(item_id)}
-            ids, unsure = list(found.values()), list[bytes]()
-            read: Iterable[tuple[State, Facts | None]]
-            if facts_too:
-                exact = list(read_facts(queue, ids, **known))
-                read = [(facts.state, facts) for facts in exact]
-                unsure = [facts.item_id for facts in exact if facts.has_unsure_schedule]
-            else:
-                read = zip(
-                    read_states(queue, ids, **known, unsure=unsure), repeat(None), strict=False
-                )
-            if where in _ZSETS and unsure:
-                # What is in both, or lacks a guard, may be in another state, wherever it is.
-                read_by_id = dict(zip(ids, read, strict=True))
-                looked_up = facts_of(queue, unsure)
-                read_by_id.update((facts.item_id, (facts.state, facts)) for facts in looked_up)
-                read = read_by_id.values()
+            places = list(enumerate(page if is_main else dict.fromkeys(page), cursor.offset))
+            if matches is not None or not seen.isdisjoint(page):
+                places = [(at, item_id) for at, item_id in places if is_wanted(item_id)]
+            read = _read_page(queue, where, [item_id for _, item_id in places], facts_too=facts_too)
             entries = [
                 (item_id, state, (length - 1 - at if tail else at) if is_main else None, facts)
-                for (at, item_id), (state, facts) in zip(found.items(), read, strict=True)
+                for (at, item_id), (state, facts) in zip(places, read, strict=True)
                 if state in LISTED_IN[where]
             ]
             # Of main, which may be long, only what has an entry in a sorted set, too.
@@ -232,6 +205,39 @@ def _walk(
             )
             yield entries
     yield [(facts.item_id, facts.state, None, facts) for facts in deep]
+
+
+def _deep_facts(queue: Queue, source: Source) -> Iterator[Facts]:
+    """Read the facts about duplicated items and those in no structure, if the source is deep."""
+    if source.deep:
+        from rwq_cli.core.inspect.keyspace import Survey
+
+        for facts in Survey(queue).facts():
+            is_in_none = facts.state in FOUND_DEEP and not facts.in_processing
+            if is_in_none or facts.state is State.DUPLICATED:
+                yield facts
+
+
+def _read_page(
+    queue: Queue, where: str, ids: list[bytes], *, facts_too: bool
+) -> Iterable[tuple[State, Facts | None]]:
+    """Read the states of IDs in one structure, in order, and their facts or None."""
+    in_main, in_processing = where == "main", where == "processing"
+    unsure: list[bytes] = []
+    read: list[tuple[State, Facts | None]]
+    if facts_too:
+        exact = list(read_facts(queue, ids, in_main=in_main, in_processing=in_processing))
+        read = [(facts.state, facts) for facts in exact]
+        unsure = [facts.item_id for facts in exact if facts.has_unsure_schedule]
+    else:
+        lists = {"in_main": in_main, "in_processing": in_processing}
+        read = [(state, None) for state in read_states(queue, ids, unsure=unsure, **lists)]
+    if where not in _ZSETS or not unsure:
+        return read
+    # What is in both, or lacks a guard, may be in another state, wherever it is.
+    by_id = dict(zip(ids, read, strict=True))
+    by_id.update((facts.item_id, (facts.state, facts)) for facts in facts_of(queue, unsure))
+    return by_id.values()
 
 
 # How long the ages of items that were chosen by them may still grow until a verb acts.
@@ -260,39 +266,42 @@ def choose(
     states = ITEMS if selection.states is None else selection.states
     selection = selection._replace(states=states)
     needs_data = selection.needs_data
-    chosen: dict[bytes, State] = {}
+    states_by_id: dict[bytes, State] = {}
     tokens: dict[bytes, bytes] = {}
     source = source_of(states)
-    found: Iterable[tuple[bytes, State, Item | None]]
+    listed: Iterable[tuple[bytes, State, Item | None]]
     if selection.by_state_and_id:
         # Faster: the server computes the states.
         _begin(queue, source)
         pages = _walk(queue, source, selection.id_glob, page_entries(queue), facts_too=False)
-        found = ((each[0], each[1], None) for page in pages for each in page if each[1] in states)
+        entries = chain.from_iterable(pages)
+        listed = ((item_id, state, None) for item_id, state, *_ in entries if state in states)
     else:
-        listed = items(queue, source, selection, data=needs_data, bare=not needs_data)
-        found = ((item.item_id, item.state, item) for item in listed)
-    for item_id, state, item in found:
-        chosen.setdefault(item_id, state)
+        whole = items(queue, source, selection, data=needs_data, bare=not needs_data)
+        listed = ((item.item_id, item.state, item) for item in whole)
+    for item_id, state, item in listed:
+        states_by_id.setdefault(item_id, state)
         if item is not None and selection.needs_token:
             tokens.setdefault(item_id, _token_of(item, selection))
-        if len(chosen) == limit:
+        if len(states_by_id) == limit:
             break
     longest_age_s = None
     if selection.older_than_s is not None:
         longest_age_s = ServerAges.of_server(queue).longest_s + _CHOICE_S
-    in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
+    in_transit = [i for i, state in states_by_id.items() if state.may_be_in_transit]
     if in_transit:
         now = {facts.item_id: facts.state for facts in look_twice(queue, in_transit, grace_s)}
-        chosen = {i: s for i, s in chosen.items() if not s.may_be_in_transit or now.get(i) is s}
+        for item_id in in_transit:
+            if now.get(item_id) is not states_by_id[item_id]:
+                del states_by_id[item_id]
     expected = Expected(
         states,
         selection.older_than_s,
         longest_age_s,
         tokens if selection.needs_token else None,
-        chosen.keys() & in_transit,
+        states_by_id.keys() & in_transit,
     )
-    return Chosen(list(chosen), expected)
+    return Chosen(list(states_by_id), expected)
 
 
 def _token_of(item: Item, selection: Selection) -> bytes:

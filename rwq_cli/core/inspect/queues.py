@@ -53,17 +53,17 @@ def matching_queues(
 ) -> dict[bytes, list[bytes]]:
     """The queues that each word names: one name, or all that match a pattern, in order. A pattern
     that is also the name of a queue, even of one with items in no list, is that name."""
-    found: dict[bytes, list[bytes]] = {}
+    names_by_word: dict[bytes, list[bytes]] = {}
     names: Sequence[bytes] | None = None
     for word in words:
         queue = Queue(connection, word)
         items = queue.connection.scan_keys(pattern_of(queue.keys.item_prefix))
         if not is_glob(word) or exists(queue) or next(items, None):
-            found[word] = [word]
+            names_by_word[word] = [word]
             continue
         names = queue_names(connection, any_type=any_type) if names is None else names
-        found[word] = list(filter(glob_pattern(word).match, names))
-    return found
+        names_by_word[word] = list(filter(glob_pattern(word).match, names))
+    return names_by_word
 
 
 def has_items(queue: Queue) -> bool:
@@ -86,7 +86,7 @@ def next_ages(next_ids: Mapping[Queue, Sequence[bytes]], uptime_s: int | None) -
     """By queue name, about how long its next item has waited, seconds, if that is known. Queues, on
     one connection, come with the next entries of main, of which the first may be ghosts; the server
     is up for `uptime_s`."""
-    pairs = [(queue, item_id) for queue, own in next_ids.items() for item_id in own]
+    pairs = [(queue, item_id) for queue, ids in next_ids.items() for item_id in ids]
     if not pairs:
         return {}
     commands = [("OBJECT", "IDLETIME", queue.keys.item(item_id)) for queue, item_id in pairs]

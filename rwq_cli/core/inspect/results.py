@@ -60,12 +60,12 @@ def read_result_keys(
         for at, item_id in enumerate(batch):
             fields = reply[at * _FIELDS : (at + 1) * _FIELDS]
             has_item, kind, status, completed_ms, holder, size, result, left_ms = fields
-            found = None
+            item_result = None
             if kind == KIND_RESULT.encode():
                 ended = ResultStatus(status.decode()), int(completed_ms)
                 ttl_ms = left_ms if left_ms >= 0 else None
-                found = Result(item_id, *ended, holder, result, size, ttl_ms)
-            keys.append(ResultKey(item_id, has_item == b"1", kind.decode(), found))
+                item_result = Result(item_id, *ended, holder, result, size, ttl_ms)
+            keys.append(ResultKey(item_id, has_item == b"1", kind.decode(), item_result))
         yield keys
 
 
@@ -78,5 +78,5 @@ def all_results(queue: Queue) -> Iterator[list[Result]]:
         fresh = [item_id for item_id in ids if item_id not in done]
         done.update(fresh)
         for batch in read_result_keys(queue, fresh, data=True):
-            if whole := [found.result for found in batch if found.result]:
+            if whole := [key.result for key in batch if key.result]:
                 yield whole

@@ -154,5 +154,5 @@ class Source(NamedTuple):
 
 def source_of(states: Set[State]) -> Source:
     """The structures that items in these states are in."""
-    found = {where: bool(states & listed) for where, listed in LISTED_IN.items()}
-    return Source(**found, deep=bool(states & FOUND_DEEP))
+    is_walked = {where: bool(states & listed) for where, listed in LISTED_IN.items()}
+    return Source(**is_walked, deep=bool(states & FOUND_DEEP))

@@ -118,9 +118,9 @@ class Fixer(NamedTuple):
         unscheduled = set(promoted)
         done = {"cleaning": promoted, "delayed": unscheduled, "buried": unscheduled}
         for code in codes:
-            for problem in [each for each in by_problem if each.code is code]:
-                known = done.get(problem.where or "", ())
-                ids = [item_id for item_id in by_problem[problem] if item_id not in known]
+            for problem in [candidate for candidate in by_problem if candidate.code is code]:
+                handled = done.get(problem.where or "", ())
+                ids = [item_id for item_id in by_problem[problem] if item_id not in handled]
                 for outcomes in self.lock.kept(self._fix(problem, ids)):
                     if code is Code.ABANDONED:
                         unscheduled.update(outcomes.ids)
@@ -171,11 +171,11 @@ def clean(
         # Everything is read before anything is done, so that a dry run sees what the run sees.
         look = (_deep_look if deep else _light_look)(queue, lock)
         fixer = Fixer(queue, look, lock, dry_run, bury_after)
-        for (_, known, where), outcomes in lock.kept(_repairs(fixer, grace_s)):
+        for (_, seen_state, where), outcomes in lock.kept(_repairs(fixer, grace_s)):
             acknowledged.add(len(outcomes))
             batch = []
             for item_id, status, _, state in outcomes:
-                state = state or known
+                state = state or seen_state
                 if status is Status.DROPPED and state is State.ABANDONED:
                     # It waits, too.
                     state = State.DUPLICATED
@@ -193,7 +193,9 @@ def _repairs(fixer: Fixer, grace_s: float) -> Iterator[tuple[Problem, OutcomeBat
     counts = Problem(Code.STALE_RETURNS, State.GHOST, "returns")
     pruned = prune(queue, "returns", samples=look.samples, dry_run=dry_run)
     yield from ((counts, outcomes) for outcomes in _pruned(pruned, State.GHOST))
-    if not any(problem.code in CLEANED for each in look.suspects.values() for problem in each):
+    if not any(
+        problem.code in CLEANED for problems in look.suspects.values() for problem in problems
+    ):
         return
     lock.sleep(grace_s)
     for problem, outcomes in fixer.fix(CLEANED, promoted):
@@ -221,11 +223,11 @@ def _light_look(queue: Queue, lock: QueueLock) -> Look:
     delayed.start(pages[1])
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
     entries = chain.from_iterable(lock.kept(processing))
-    known = {"in_main": 0, "in_processing": 1, "digests_too": True}
-    for batch, (codes, digests, *_) in queue.read_each("states", entries, **known):
-        found = list(zip(batch, codes.decode("ascii"), strict=True))
-        look.suspects.update((i, _BROKEN[code]) for i, code in found if code in _BROKEN)
-        abandoned = (item_id for item_id, code in found if code == State.ABANDONED.code)
+    args = {"in_main": 0, "in_processing": 1, "digests_too": True}
+    for batch, (codes, digests, *_) in queue.read_each("states", entries, **args):
+        pairs = list(zip(batch, codes.decode("ascii"), strict=True))
+        look.suspects.update((i, _BROKEN[code]) for i, code in pairs if code in _BROKEN)
+        abandoned = (item_id for item_id, code in pairs if code == State.ABANDONED.code)
         for item_id, at in zip(abandoned, count(0, DIGEST_DIGITS), strict=False):
             look.first.digests[item_id] = digests[at : at + DIGEST_DIGITS]
     look.has_due = next(delayed, None) is not None and delayed.scores[0] <= look.first.at_ms

@@ -125,10 +125,10 @@ def diagnose(
         resolved, left_over = _fix(queue, look, wanted, grace_s, dry_run=dry_run)
     remaining, most = _by_code(left_over), None if all_ids else EXAMPLES
     for code, ids in _by_code(confirmed).items():
-        shown = tuple(dict.fromkeys([*remaining[code][:most], *ids[:most]]))[:most]
-        reason = next(facts_of(queue, shown[:1])).reason if code is Code.MOVING else None
+        examples = tuple(dict.fromkeys([*remaining[code][:most], *ids[:most]]))[:most]
+        reason = next(facts_of(queue, examples[:1])).reason if code is Code.MOVING else None
         counts = len(resolved[code].intersection(ids)), len(remaining[code])
-        findings.append(Finding(code, len(ids), shown, False, *counts, reason))
+        findings.append(Finding(code, len(ids), examples, False, *counts, reason))
     return diagnosis(findings, survey.items)
 
 
@@ -208,8 +208,8 @@ def _first_look(queue: Queue, look: Look) -> Survey:
 
     def note_leased(ids: list[bytes]) -> None:
         for facts in read_facts(queue, [item_id for item_id in ids if item_id not in listed]):
-            if found := tuple(p for p in problems_of(facts) if p.code in _OF_LEASES):
-                look.suspects[facts.item_id] = found
+            if problems := tuple(p for p in problems_of(facts) if p.code in _OF_LEASES):
+                look.suspects[facts.item_id] = problems
 
     # The survey looks up its suspects everywhere, so their facts replace those read before.
     survey = Survey(queue, on_listed=note_listed, on_leased=note_leased)
@@ -244,13 +244,15 @@ def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
 
 
 def _only(suspects: Suspects, accepts: Callable[[bytes, Code], bool]) -> Suspects:
-    chosen = {i: tuple(p for p in each if accepts(i, p.code)) for i, each in suspects.items()}
-    return {item_id: problems for item_id, problems in chosen.items() if problems}
+    accepted = {
+        i: tuple(p for p in problems if accepts(i, p.code)) for i, problems in suspects.items()
+    }
+    return {item_id: problems for item_id, problems in accepted.items() if problems}
 
 
 def _by_code(suspects: Suspects) -> defaultdict[Code, list[bytes]]:
-    found: defaultdict[Code, list[bytes]] = defaultdict(list)
+    ids_by_code: defaultdict[Code, list[bytes]] = defaultdict(list)
     for item_id, problems in suspects.items():
         for code in {problem.code for problem in problems}:
-            found[code].append(item_id)
-    return found
+            ids_by_code[code].append(item_id)
+    return ids_by_code

@@ -143,8 +143,8 @@ def findings_about(facts: Facts) -> tuple[Code, ...]:
     if not facts.item_id and (facts.has_data or facts.is_listed or facts.has_schedule_entry):
         return (Code.EMPTY_ID,)
     rules = (*_ENTRY_RULES, *_RULES) if facts.has_schedule_entry else _RULES
-    found = tuple(code for code, holds in rules if holds(facts))
-    return (_STATES[facts.state], *found) if facts.state in _STATES else found
+    codes = tuple(code for code, holds in rules if holds(facts))
+    return (_STATES[facts.state], *codes) if facts.state in _STATES else codes
 
 
 class Problem(NamedTuple):
@@ -175,8 +175,10 @@ def _problems_of(facts: Facts) -> Problems:
     if not (codes := findings_about(facts)):
         return ()
     state = facts.state if facts.has_data else State.GHOST
-    found = tuple(Problem(code, state, where) for code in codes for where in _places(code, facts))
-    return _SHARED.setdefault(found, found)
+    problems = tuple(
+        Problem(code, state, where) for code in codes for where in _places(code, facts)
+    )
+    return _SHARED.setdefault(problems, problems)
 
 
 _problems_of_plain = cache(lambda *places: _problems_of(Facts(b"any", *places)))

@@ -94,7 +94,7 @@ class Facts(NamedTuple):
     def _guard(self, kind: bytes) -> bytes | None:
         """The value of the guard of this kind, under the new name or else under the old."""
         both = (self.new_lease, self.old_lease)
-        return next((each.holder for each in both if each and guard_kind(each) == kind), None)
+        return next((lease.holder for lease in both if lease and guard_kind(lease) == kind), None)
 
     @property
     def is_plain(self) -> bool:
@@ -248,10 +248,10 @@ class Transit(NamedTuple):
 
 def transit_of(reason: bytes | None) -> Transit | None:
     """What the reason of a buried item says of a move; None if it is another reason."""
-    found = _REASON.fullmatch(reason or b"")
-    if found is None:
+    match = _REASON.fullmatch(reason or b"")
+    if match is None:
         return None
-    is_copy, place = found[1].startswith(MOVING_HERE), found[2]
+    is_copy, place = match[1].startswith(MOVING_HERE), match[2]
     queue, on, server = place.rpartition(b" on ")
     # The address of a server has no spaces.
     has_server = on and b"://" in server
