@@ -116,14 +116,14 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
 
     def put(to: str, own: str, first_look: bool, **policy: Any) -> dict[str, Any]:
         named = put_args(to, own.encode(), delay_ms=LATER_S * 1000, reason=b"why", **policy)
-        return {**named, "is_first_look": first_look}
+        return {**anything, **named, "is_first_look": first_look}
 
     match name:
         case "add":
             item_id, later = args
             data = data_of(item_id, lives.get(item_id, 0) + 1)
             delays = f"+{LATER_S * 1000};" if later else ""
-            return call(name, item_id, data, known="any", delays=delays)
+            return call(name, item_id, data, ids_are="any", delays=delays)
         case "lease":
             request = LeaseRequest(1, args[0], SESSION_S * 1000)
             return call(name, **request.args(1, 100, 0))
@@ -140,7 +140,7 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             item_id, own, how, counts = args
             to = "main" if how == "released" else how
             named = put(to, own, False, own_only=True, counts=[1] if counts else ())
-            return call("put", item_id, **leased, **anything, **named)
+            return call("put", item_id, **leased, **named)
         case "remove":
             item_id, life = args
             token = token_of(data_of(item_id, life)) if life else ""
@@ -150,11 +150,11 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
         case "release":
             item_id, own, force, first_look, front = args
             named = put("front" if front else "main", own, first_look, force=force)
-            return call("put", item_id, **by_name, **anything, **named)
+            return call("put", item_id, **by_name, **named)
         case "schedule":
             item_id, how, own, force, first_look = args
             named = put(how, own, first_look, force=force)
-            return call("put", item_id, **by_name, **anything, **named)
+            return call("put", item_id, **by_name, **named)
         case "push_scheduled":
             kept = args[0] == "delayed"
             named = {"which": args[0], "keeps_counts": kept, "transit": None}

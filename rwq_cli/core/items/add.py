@@ -110,7 +110,7 @@ def add(
             return True
         kind = "random" if item_id is None else "distinct"
         delays = _dues_arg(due and [due])
-        refused = queue.run("add", new_id, new_data, known=kind, delays=delays)
+        refused = queue.run("add", new_id, new_data, ids_are=kind, delays=delays)
     if refused and refused[0] < 0:
         name = text_of(new_id)
         raise WrongType(f"the data key or a lease key of {name} has the wrong type")
@@ -183,7 +183,7 @@ class _Addition:
             in_doubt(lambda: sum(len(batch.ids) for batch, _ in sent), _SHOWN_BY),
         ):
             if self._unique and not self._dry_run:
-                check = queue.script("add", known="any", delays="", reads_only=True)
+                check = queue.script("add", ids_are="any", delays="", reads_only=True)
                 queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
             for reply in queue.connection.stream(self._requests(batches)):
                 batch, is_transaction = sent.popleft()
@@ -219,7 +219,7 @@ class _Addition:
         kind = "random" if items.random_ids else "new" if is_new else kind
         words = chain.from_iterable(zip(items.ids, items.data, strict=True))
         delays = _dues_arg(items.dues)
-        return self._queue.script("add", *words, dry_run=self._dry_run, known=kind, delays=delays)
+        return self._queue.script("add", *words, dry_run=self._dry_run, ids_are=kind, delays=delays)
 
     def _outcomes_of(self, items: NewItems, refused: Iterable[int]) -> OutcomeBatch:
         """The outcomes; `refused` has the places of duplicates, from 1, and of the wrong type, as

@@ -36,9 +36,8 @@ SCANNED_MAX = 100_000
 # How often the lists are read for IDs that move, before each of them is looked up by name.
 _ROUNDS = 4
 
-# Acts on the IDs of calls, in order, given whether this is the first look at them: then items that
-# may be in transit are left alone, as `IN_TRANSIT`. An ID with `ELSEWHERE` is tried again.
-Act = Callable[[Iterable[Located], bool], Iterator[OutcomeBatch]]
+# Acts on the IDs of calls, in order. An ID with `ELSEWHERE` is tried again.
+Act = Callable[[Iterable[Located]], Iterator[OutcomeBatch]]
 # The arguments of a script, besides those of `Located` and `Expected`; perhaps for these IDs.
 Args = Mapping[str, object] | Callable[[Sequence[bytes]], Mapping[str, object]]
 
@@ -54,36 +53,32 @@ def by_script(
     dry_run: bool = False,
     **saves: Any,
 ) -> Act:
-    """What acts by a script, in calls within its budget; it writes `bytes_each` for each item. Tell
-    it whether this is the first look if it takes that. With a journal, the items are read and
-    written to it first: see `saving`, also for `saves`."""
+    """Return what acts by a script, in calls within its budget; it writes `bytes_each` for each
+    item. With a journal, the items are read and written to it first: see `saving`, also for
+    `saves`."""
     if journal is not None and not dry_run:
-        act = by_script(queue, script, args, once_read(queue, expected), bytes_each=bytes_each)
-        return saving(queue, journal, act, expected, **saves)
+        unsaved = by_script(queue, script, args, once_read(queue, expected), bytes_each=bytes_each)
+        return saving(queue, journal, unsaved, expected, **saves)
     if dry_run:
         # Before the lists are read.
         queue.connection.set_no_touch()
 
     budget = queue.budget(script)
 
-    def requests(
-        call: Located, is_first_look: bool
-    ) -> Iterator[tuple[Sequence[bytes], Sequence[object]]]:
+    def requests(call: Located) -> Iterator[tuple[Sequence[bytes], Sequence[object]]]:
         conditions = expected if call.saved is None else expected._replace(tokens=call.saved)
         for part in call.within(budget, conditions.tokens, bytes_each):
             script_args = args(part.ids) if callable(args) else args
             by_name = {**part.args(), **conditions.args(), **script_args}
-            if "is_first_look" in by_name and is_first_look:
-                by_name["is_first_look"] = "".join(
-                    "01"[i not in part.looked_twice] for i in part.ids
-                )
+            if part.looked_twice is not None:
+                flags = ("01"[item_id not in part.looked_twice] for item_id in part.ids)
+                by_name["is_first_look"] = "".join(flags)
             yield part.ids, script_words(script, conditions.id_args(part.ids), **by_name)
 
-    def send(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        stream = chain.from_iterable(requests(call, is_first_look) for call in calls)
-        return queue.act_each(script, stream, dry_run=dry_run)
+    def act(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
+        return queue.act_each(script, chain.from_iterable(map(requests, calls)), dry_run=dry_run)
 
-    return send
+    return act
 
 
 def run(
@@ -108,27 +103,23 @@ def run(
     # Also if there are no IDs: an untagged name on a cluster must not look like an empty queue.
     queue.check_one_slot()
     blocks: Iterable[list[bytes]] = in_batches(ids, items_max=BLOCK_IDS)
-    if look is not None:
+    is_in_order = look is not None
+    if is_in_order:
         blocks = [[item_id for item_id in ids if not isinstance(item_id, Flush)]]
     attempts = [act] if grace_s is None else [act, act] if look is None else [look, act, act]
 
     def act_on(block: Sequence[bytes]) -> Iterator[OutcomeBatch]:
-        pending, looked_twice = block, set(expected.looked_twice)
+        pending = block
+        looked_twice = None if grace_s is None else set(expected.looked_twice)
         for attempt in attempts if block else ():
             in_transit: list[bytes] = []
             for batch in in_rounds(
-                queue,
-                attempt,
-                pending,
-                doing,
-                in_order=look is not None,
-                is_first_look=grace_s is not None,
-                looked_twice=looked_twice,
+                queue, attempt, pending, doing, in_order=is_in_order, looked_twice=looked_twice
             ):
                 in_transit += batch.ids_with(Status.IN_TRANSIT)
                 if attempt is act:
                     yield batch.without(Status.IN_TRANSIT)
-            if in_transit and grace_s is not None:
+            if in_transit and grace_s is not None and looked_twice is not None:
                 # If one now has a lease or no data, the script reports that.
                 looked_twice.update(f.item_id for f in look_twice(queue, in_transit, grace_s))
                 changed = dict.fromkeys(i for i in in_transit if i not in looked_twice)
@@ -149,15 +140,14 @@ def in_rounds(
     doing: str = "",
     *,
     in_order: bool = False,
-    is_first_look: bool = False,
-    looked_twice: Collection[bytes] = (),
+    looked_twice: Collection[bytes] | None = None,
     seen: "Seen | None" = None,
 ) -> Iterator[OutcomeBatch]:
-    """Act on some IDs until each has an outcome."""
+    """Act on some IDs until each has an outcome; see `Located` for `looked_twice`."""
     pending = dict.fromkeys(ids)
     for calls in rounds(queue, pending, doing, in_order=in_order, seen=seen):
         calls = [call._replace(looked_twice=looked_twice) for call in calls]
-        for batch in act(calls, is_first_look):
+        for batch in act(calls):
             batch = batch.without(Status.ELSEWHERE)
             for item_id in batch.ids:
                 pending.pop(item_id, None)
@@ -320,7 +310,7 @@ def saving(
     keeps_leased: bool = False,
     as_saved: Callable[[ItemSnapshot], ItemSnapshot] = lambda item: item,
 ) -> Act:
-    """What reads items, and writes them to a journal, before it acts on them by another `Act`.
+    """Return what reads items, and writes them to a journal, before it acts by another `Act`.
 
     An item that differs from what was read is `CHANGED`. With `keeps_leased`, leased items are left
     alone, and not saved. `as_saved` gives the state in which an item is to be restored.
@@ -328,7 +318,7 @@ def saving(
     # Whether a walk over main is nearer to the end of the queue.
     is_past_middle = False
 
-    def both(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
+    def both(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
         limits = {"items_max": GROUP_CALLS, "size_max": 4 * BUDGET.bytes}
         reads = read_snapshots(queue, calls, Skipped())
         for group in in_batches(reads, **limits, size_of=lambda r: sum(len(i.data) for i in r[1])):
@@ -340,7 +330,7 @@ def saving(
                 items += map(as_saved, in_their_order(call, kept))
                 compared = {item_id: token for item_id, token in tokens.items() if token}
                 saved.append(call._replace(saved=compared, read=kept))
-            yield from recorded(queue, journal, items, act(saved, is_first_look), *_REMOVING)
+            yield from recorded(queue, journal, items, act(saved), *_REMOVING)
 
     def token_to_save(item: ItemSnapshot) -> bytes | None:
         """The token of an item that is to be saved; None if it is to be left alone."""
@@ -356,7 +346,7 @@ def saving(
         follow it. Removed items shift the middle of main during a walk.
         """
         nonlocal is_past_middle
-        if call.how != "windows":
+        if call.search != "windows":
             return sorted(items, key=lambda i: -1 if i.position is None else i.position)
         if is_past_middle:
             items = [i._replace(nearer=End.LAST) if i.nearer is End.NEXT else i for i in items]

@@ -149,5 +149,5 @@ def _near_args(
     to: bytes, force: bool, marks: bytes, lines: Mapping[bytes, int] | None
 ) -> Callable[[Sequence[bytes]], Mapping[str, object]]:
     """The arguments of `lua/ops/move.lua` for some IDs."""
-    args = {"to": to, "keeps_leased": not force, "is_first_look": False, "marks": marks}
+    args = {"to": to, "keeps_leased": not force, "marks": marks}
     return lambda ids: {**args, "lines": ";".join(str(lines[i]) for i in ids if lines)}

@@ -110,7 +110,7 @@ def _purged(
         queue.progress.begin("looking for items in no list")
         if orphans := in_no_list(items):
             queue.clock.sleep(grace_s)
-            yield from act(unlisted(in_no_list(orphans)), False)
+            yield from act(unlisted(in_no_list(orphans)))
 
     lengths = lengths_of(queue, queue.keys.main, queue.keys.processing)
     queue.progress.begin("reading the lists", lengths)

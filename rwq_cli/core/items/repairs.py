@@ -30,10 +30,7 @@ def repair(
     """Repair IDs that are still in one of these states, as `lua/ops/repair.lua` says; without
     states, stale schedule entries. Yields what was done, without the skipped."""
     args = {"bury_after": _NEVER if bury_after is None else bury_after, "looked_ms": look.at_ms}
-    expected = Expected(
-        frozenset(states),
-        tokens=look.digests,
-    )
+    expected = Expected(frozenset(states), tokens=look.digests)
     act = by_script(queue, "repair", args, expected, dry_run=dry_run)
     for batch in run(queue, act, ids, "repairing"):
         if len(repaired := batch.without(Status.SKIPPED)):
@@ -46,7 +43,7 @@ def restore_guards(
     """Put back the guards of delayed and buried items in no list that are missing under a name."""
     args = {"bury_after": _NEVER, "looked_ms": TIME_MS_MAX}
     act = by_script(queue, "repair", args, Expected(_SCHEDULED), dry_run=dry_run)
-    for batch in act(unlisted(ids, since_ms=TIME_MS_MAX), False):
+    for batch in act(unlisted(ids, since_ms=TIME_MS_MAX)):
         yield OutcomeBatch.all_of(batch.ids_with(Status.GUARDED), Status.GUARDED)
 
 

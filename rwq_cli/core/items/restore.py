@@ -230,7 +230,7 @@ class _Restoration:
         for item_id, token in plan.tokens.items():
             replaceable[item_id] = token if item_id in plan.moving else _IN_PLACE + token
 
-        def act(calls: Iterable[Located], _is_first_look: bool) -> Iterator[OutcomeBatch]:
+        def act(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
             parts = chain.from_iterable(self._within_budget(call, by_id, plan) for call in calls)
             # Only what leaves its place is looked for.
             return self._send(

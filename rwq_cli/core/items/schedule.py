@@ -59,7 +59,7 @@ def put_args(
         message = f"the reason has {size} bytes; the maximum is {REASON_BYTES_MAX}"
         raise InvalidArgument(message, "shorten it")
     return {
-        **dict.fromkeys(("force", "own_only", "is_first_look"), False),
+        **dict.fromkeys(("force", "own_only"), False),
         **flags,
         "to": to,
         "counts": ",".join(map(str, counts)),
@@ -122,12 +122,12 @@ def _put(
     is_front, grace = args["to"] == "front", None if args["force"] else grace_s
     doing = {"buried": "burying", "delayed": "delaying"}.get(args["to"], "releasing")
 
-    def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
+    def act(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
         if is_front:
             # Each call puts its items in front of those of the call before it.
             parts = [part for call in calls for part in call.within(queue.budget("put"))]
             calls = _in_turn(parts[::-1], dry_run)
-        return put(calls, is_first_look)
+        return put(calls)
 
     look = by_script(queue, "put", args, expected, dry_run=True) if is_front else None
     return Outcomes(run(queue, act, ids, doing, expected, look=look, grace_s=grace))

@@ -104,7 +104,7 @@ class Transfer:
     def acting(self, expected: Expected, *, dry_run: bool) -> Act:
         """Return what moves items, whose data the caller has read."""
         queue, force = self._queue, self._force
-        to_nowhere = {"to": queue.keys.absent, "keeps_leased": not force, "is_first_look": False}
+        to_nowhere = {"to": queue.keys.absent, "keeps_leased": not force}
         look = by_script(
             queue, "move", {**to_nowhere, "marks": b"", "lines": ""}, expected, dry_run=True
         )
@@ -115,9 +115,9 @@ class Transfer:
         bury_args = put_args("buried", b"", reason=self._leaving, force=force)
         bury = by_script(self._here, "put", bury_args, expected)
 
-        def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
+        def act(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
             for group in in_batches((call for call in calls if call.ids), items_max=GROUP_CALLS):
-                looks = look(group, is_first_look)
+                looks = look(group)
                 outcomes = {outcome.item_id: outcome for batch in looks for outcome in batch}
                 movable = [i for i, outcome in outcomes.items() if outcome.status is Status.MOVED]
                 conflicting = existing(self._to, movable)
@@ -126,28 +126,26 @@ class Transfer:
                     yield from self.begin()
                     free = set(movable).difference(conflicting)
                     with self._in_transit():
-                        outcomes |= self._move(group, free, bury, is_first_look)
+                        outcomes |= self._move(group, free, bury)
                 for call in group:
                     yield OutcomeBatch.of(outcomes[item_id] for item_id in call.ids)
                 self._stop_if_asked()
 
         return act
 
-    def _move(
-        self, group: Sequence[Located], free: set[bytes], bury: Act, is_first_look: bool
-    ) -> dict[bytes, Outcome]:
+    def _move(self, group: Sequence[Located], free: set[bytes], bury: Act) -> dict[bytes, Outcome]:
         """Move those of some calls that are free there, and whose data was read."""
         outcomes: dict[bytes, Outcome] = {}
         calls: list[Located] = []
         for call in group:
             # The others were added, or their leases have ended, since the items were read.
-            late = Status.CHANGED if call.how == "name" else Status.ELSEWHERE
+            late = Status.CHANGED if call.search == "name" else Status.ELSEWHERE
             unread = free.intersection(call.ids) - (call.saved or {}).keys()
             outcomes |= _with_status(unread, late)
             calls.append(call.only(free - unread))
         data_read = {item.item_id: item for call in calls for item in call.read}
         items: list[ItemSnapshot] = []
-        for batch in bury(calls, is_first_look):
+        for batch in bury(calls):
             outcomes |= {outcome.item_id: outcome for outcome in batch}
             buried_ids = batch.ids_with(Status.BURIED, Status.ALREADY_BURIED)
             items += map(data_read.__getitem__, buried_ids)
@@ -304,4 +302,4 @@ def _push(queue: Queue, ids: Collection[bytes], reason: bytes) -> None:
     """Put items that are buried for this reason at the end of the main list, with their counts of
     returns."""
     args = {"which": "buried", "keeps_counts": True, "transit": reason}
-    deque(by_script(queue, "push_scheduled", args)(unlisted(ids), False), maxlen=0)
+    deque(by_script(queue, "push_scheduled", args)(unlisted(ids)), maxlen=0)

@@ -34,6 +34,7 @@ class Expected(NamedTuple):
             "age_min": self.age_s,
             "age_max": self.longest_age_s,
             "has_tokens": self.tokens is not None,
+            "is_first_look": "",
         }
 
     def id_args(self, ids: Sequence[bytes]) -> Iterable[object]:
@@ -60,11 +61,11 @@ _WINDOW_ENTRIES, _PASSED_BYTES, _ENTRY_BYTES_MIN = 1000, 16_384, 80
 
 
 class Located(NamedTuple):
-    """IDs for a call, and how its script finds their entries: see `core/lua/lib/locate.lua`.
+    """IDs for a call, and how its script looks for their entries: see `core/lua/lib/locate.lua`.
 
     Attributes:
         ids: The IDs.
-        how: By `name` in both lists; in `windows` of them; or in processing, for the caller has
+        search: By `name` in both lists; in `windows` of them; or in processing, for the caller has
             `leased` them. In a long list, only the first of these is sure to be found: the others
             are to be tried again.
         entries: For `windows`, where the entries of each ID were seen.
@@ -75,18 +76,19 @@ class Located(NamedTuple):
             none is found.
         saved: By ID, the tokens of what was saved; None if nothing was read.
         read: The snapshots of what was saved, if they were read now.
-        looked_twice: Those of the IDs that are no longer to be left alone at a first look.
+        looked_twice: What was looked at twice: the others are left alone, as `IN_TRANSIT`, if they
+            may be in transit. None if nothing is.
     """
 
     ids: Sequence[bytes]
-    how: str = "name"
+    search: str = "name"
     entries: Sequence[Entries] = ()
     since_ms: int = 0
     lengths: tuple[int, int] = (0, 0)
     scan_max: int = BUDGET.entries
     saved: Mapping[bytes, bytes] | None = None
     read: Sequence[Any] = ()
-    looked_twice: Collection[bytes] = frozenset()
+    looked_twice: Collection[bytes] | None = None
 
     @classmethod
     def unlisted(cls, ids: Sequence[bytes], since_ms: int = 0) -> "Located":
@@ -97,7 +99,7 @@ class Located(NamedTuple):
         # Of one that was seen more often than a byte can say, none is found.
         seen = bytes([min(48 + len(positions), 255) for pair in self.entries for positions in pair])
         return {
-            "where": self.how,
+            "where": self.search,
             "main_windows": self._windows(0),
             "processing_windows": self._windows(1),
             "seen": seen,

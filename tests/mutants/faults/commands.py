@@ -88,15 +88,15 @@ COMMANDS: tuple[Fault, ...] = (
         "enter-is-yes",
         "Return at the question whether to remove the items removes them.",
         "rwq_cli/cli/confirm.py",
-        '.strip().lower() not in ("y", "yes")',
-        '.strip().lower() not in ("", "y", "yes")',
+        '.strip().lower() in ("y", "yes")',
+        '.strip().lower() in ("", "y", "yes")',
     ),
     Fault(
         "any-name-will-do",
         "Ten thousand items are gone whatever is typed for the queue's name.",
         "rwq_cli/cli/confirm.py",
-        'if answer.rstrip("\\r\\n") != name:',
-        "if not answer:",
+        'answer.rstrip("\\r\\n") == name',
+        "bool(answer)",
     ),
     Fault(
         "read-only-context-writes",
@@ -109,7 +109,7 @@ COMMANDS: tuple[Fault, ...] = (
         "all-without-asking",
         "rm without IDs or options takes the whole queue.",
         "rwq_cli/cli/choosing.py",
-        "if not (used or own):",
+        "if not (used or mine_only):",
         "if False:",
     ),
     Fault(
@@ -139,8 +139,8 @@ COMMANDS: tuple[Fault, ...] = (
         "edit-shifts-lines",
         "A command of edit --lines that drops a line gives each item the data of the next.",
         "rwq_cli/input/editor.py",
-        "if len(found) == len(lines):",
-        "if found := [*found, *lines]:",
+        "if len(new_lines) != len(lines):",
+        "if not (new_lines := [*new_lines, *lines]):",
     ),
     # Work.
     Fault(

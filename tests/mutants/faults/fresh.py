@@ -14,7 +14,7 @@ FRESH: tuple[Fault, ...] = (
         "prune-of-live-entries",
         "A clean takes the due time of an item that exists: it never comes back.",
         "rwq_cli/core/lua/ops/prune.lua",
-        "(which == 'cleaning' or found ~= 0 and not has_data(id))",
+        "(which == 'cleaning' or entry ~= 0 and not has_data(id))",
         "true",
     ),
     Fault(
@@ -49,8 +49,8 @@ FRESH: tuple[Fault, ...] = (
         "older-is-younger",
         "rm --older-than 30d removes what came yesterday.",
         "rwq_cli/core/inspect/selection.py",
-        "item.idle_s < least_s",
-        "item.idle_s > least_s",
+        "item.idle_s < self.older_than_s",
+        "item.idle_s > self.older_than_s",
     ),
     Fault(
         "leased-is-abandoned",
@@ -63,8 +63,8 @@ FRESH: tuple[Fault, ...] = (
         "doctor-is-content",
         "doctor ends with 0 though it found something: no script notices.",
         "rwq_cli/commands/doctor.py",
-        "if not diagnosis.is_healthy:",
-        "if False:",
+        "ExitStatus.OK if is_healthy else ExitStatus.NO",
+        "ExitStatus.OK",
     ),
     Fault(
         "variable-before-option",

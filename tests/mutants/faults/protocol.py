@@ -26,7 +26,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "move-over-another-item",
         "mv takes an item out of its list although the other queue has another one of its ID.",
         f"{_OPS}/move.lua",
-        "some_exist and is_taken(id) and 'conflict' or 'moved'",
+        "some_exist and is_occupied(id) and 'conflict' or 'moved'",
         "'moved'",
     ),
     # Guarantee 2: one winner, and only what was chosen.
@@ -34,8 +34,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "complete-without-data",
         "Two workers are both told that they completed an item, though only one deleted it.",
         f"{_OPS}/complete.lua",
-        "return refusal_of(id, found, now_ms)\n",
-        "return found.data ~= 'none' and refusal_of(id, found, now_ms)\n",
+        "return refusal_of(id, item, now_ms)\n",
+        "return item.data ~= 'none' and refusal_of(id, item, now_ms)\n",
     ),
     Fault(
         "chosen-items-unchecked",
@@ -70,8 +70,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "ghosts-are-leased",
         "A worker is handed the ID of an item that was completed, with no data.",
         f"{_OPS}/lease.lua",
-        "if data and not seen[id] and not worked_on then",
-        "if not seen[id] and not worked_on then\n    data = data or ''",
+        "if data and not worked_on and not is_leased[id] then",
+        "if not worked_on and not is_leased[id] then\n    data = data or ''",
     ),
     Fault(
         "burying-leaves-the-entry",
@@ -98,7 +98,7 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "no-grace-period",
         "A clean looks twice at once, and takes an item between its worker's pop and lease.",
-        f"{_CORE}/items/repairs.py",
+        f"{_CORE}/items/lock.py",
         "while seconds > 0:",
         "while False:",
     ),
@@ -226,8 +226,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "delayed-too-early",
         "A promotion takes items off Q:delayed that are due tomorrow.",
         f"{_OPS}/push_scheduled.lua",
-        "elseif not found.due_ms or found.due_ms > now_ms then",
-        "elseif not found.due_ms or found.due_ms > now_ms + 86400000 then",
+        "elseif not item.due_ms or item.due_ms > now_ms then",
+        "elseif not item.due_ms or item.due_ms > now_ms + 86400000 then",
     ),
     Fault(
         "delayed-out-of-order",
@@ -256,8 +256,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "returns-are-not-counted",
         "An item that kills its workers is returned for ever, whatever --bury-after says.",
         f"{_LIB}/schedule.lua",
-        "(counts[ids[i]] or 0) + 1)",
-        "(counts[ids[i]] or 0))",
+        "(counts[id] or 0) + 1)",
+        "(counts[id] or 0))",
     ),
     # Q:result.
     Fault(
@@ -334,7 +334,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "complete-ignores-the-owner",
         "complete --owner completes what another session has leased since.",
         f"{_OPS}/complete.lua",
-        "not is_owner[effective_lease(found)] and",
+        "not is_owner[session_of(item)] and",
         "false and",
     ),
     Fault(

@@ -5,6 +5,8 @@
 -- arg age_min:number  the minimum age, seconds; '' for any
 -- arg age_max:number  the longest idle time that can be true, seconds; '' for any
 -- arg has_tokens:flag  each ID is followed by a token of what was seen of it, '' if nothing was
+-- arg is_first_look  for each ID '1' if it is left alone, as 'in-transit', where only a second look can tell whether it
+--   is between two commands of its worker or producer; '' for none
 local expected_states = states ~= '' and {} or nil
 for state in string.gmatch(states, '[^;]+') do
   expected_states[state] = true
@@ -12,13 +14,15 @@ end
 local is_by_facts = not (age_min or has_tokens)
 local expects_any = expected_states or not is_by_facts
 
-local tokens = {}
+local tokens, is_first = {}, {}
 local function ids_in(rest)
-  if not has_tokens then
-    return rest
+  local ids = rest
+  if has_tokens then
+    ids, tokens = split_pairs(rest)
   end
-  local ids
-  ids, tokens = split_pairs(rest)
+  for i = 1, #is_first_look do
+    is_first[ids[i]] = string.sub(is_first_look, i, i) == '1'
+  end
   return ids
 end
 
@@ -54,15 +58,15 @@ local function is_changed(id, facts, now_ms)
 end
 
 -- The status of a located ID that is not an item to act on, or nil.
-local function refusal_of(id, found, now_ms)
-  return not found.main and 'elsewhere' or found.data == 'none' and 'missing'
-    or has_wrong_type(found) and 'wrong-type' or expects_any and is_changed(id, found, now_ms) and 'changed' or nil
+local function refusal_of(id, item, now_ms)
+  return not item.main and 'elsewhere' or item.data == 'none' and 'missing'
+    or has_wrong_type(item) and 'wrong-type' or expects_any and is_changed(id, item, now_ms) and 'changed' or nil
 end
 
 -- Whether an item that the caller has leased is not in processing: another worker is completing it, which in upstream
 -- begins with its removal from there.
-local function is_taken_away(found)
-  return where == 'leased' and found.processing == 0
+local function is_taken_away(item)
+  return where == 'leased' and item.processing == 0
 end
 
 -- The status of an item of which the caller read no data, because it was added since.
@@ -70,20 +74,11 @@ local function unsaved_status(id)
   return tokens[id] == '' and not dry_run and (where == 'name' and 'changed' or 'elsewhere')
 end
 
--- Whether only a second look can tell if an item without a lease is between two commands of its worker or producer. In
--- the other states of `State.may_be_in_transit` it has a lease, is in main, or has no data.
-local function needs_second_look(facts, now_ms)
-  local state = state_of(facts, now_ms)
+-- Whether an item is to be left alone at this first look. In the other states of `State.may_be_in_transit` it has a
+-- lease, is in main, or has no data.
+local function is_in_doubt(id, item, now_ms)
+  local state = is_first[id] and state_of(item, now_ms)
   return state == 'abandoned' or state == 'orphaned'
-end
-
--- By ID, whether this is the first look at it; `flags` has '1' for each that is.
-local function first_looks(ids, flags)
-  local is_first = {}
-  for i = 1, #flags do
-    is_first[ids[i]] = string.sub(flags, i, i) == '1'
-  end
-  return is_first
 end
 
 -- The IDs by their status, in order.
@@ -107,13 +102,13 @@ local function act(ids, status_of, write, type_of, by_facts)
   local facts, now_ms, statuses, status_by_facts = read_facts(ids, type_of), clock_ms(), {}, {}
   locate(ids, facts)
   for i, id in ipairs(ids) do
-    local found = facts[id]
-    local status = status_by_facts[found]
+    local item = facts[id]
+    local status = status_by_facts[item]
     if not status then
       -- The time left of a lease is that of this ID.
-      found.id = id
-      status = status_of(id, found, now_ms)
-      status_by_facts[found] = by_facts and not (found.new and expected_states) and status or nil
+      item.id = id
+      status = status_of(id, item, now_ms)
+      status_by_facts[item] = by_facts and not (item.new and expected_states) and status or nil
     end
     statuses[i] = status
   end

@@ -14,15 +14,15 @@ end
 -- The values of the lease keys, in the order of `lease_keys`: false or nil for none, true for a key of the wrong type;
 -- the keys; and a table of the IDs that have a key of the wrong type. Nearly always, either all have a lease or none.
 local function lease_values(ids)
-  local keys, wrong, found = lease_keys(ids), {}, 0
+  local keys, wrong, held = lease_keys(ids), {}, 0
   local are_leased = #ids > 0 and redis.call('EXISTS', keys[1]) == 1
   local count = not are_leased and for_all('EXISTS', nil, keys)
   local values = count ~= 0 and redis.call('MGET', unpack(keys)) or {}
   for i = 1, #values do
-    found = found + (values[i] and 1 or 0)
+    held = held + (values[i] and 1 or 0)
   end
   -- MGET returns nil for a key of the wrong type, which counts as a lease.
-  local are_read = found == #values or found == (count or redis.call('EXISTS', unpack(keys)))
+  local are_read = held == #values or held == (count or redis.call('EXISTS', unpack(keys)))
   for i, key in ipairs(are_read and {} or keys) do
     local value, id = read_string('GET', key), ids[math.ceil(i / 2)]
     values[i], wrong[id] = value == nil or value, wrong[id] or value == nil
@@ -124,8 +124,8 @@ local function outcome_reply(ids, statuses, facts)
   for i, status in ipairs(statuses) do
     codes[i] = code_of[status]
     if status == 'not-owner' then
-      local found = facts[ids[i]]
-      local holder = found.other_session or effective_lease(found)
+      local item = facts[ids[i]]
+      local holder = item.other_session or effective_lease(item)
       details[#details + 1] = holder ~= true and holder or ''
     elseif status == 'pruned' then
       details[#details + 1] = facts[ids[i]].state

@@ -28,13 +28,13 @@ local ELSEWHERE = { main = false }
 local with_more = { [main] = {}, [processing] = {} }
 
 local function note_entry(list, at, id, facts)
-  local found = facts[id]
-  local more = with_more[list][found]
+  local item = facts[id]
+  local more = with_more[list][item]
   if not more then
-    more = { new = found.new, old = found.old, due_ms = found.due_ms, buried_ms = found.buried_ms, data = found.data }
-    more.main = found.main + (list == main and 1 or 0)
-    more.processing = found.processing + (list == main and 0 or 1)
-    with_more[list][found] = more
+    more = { new = item.new, old = item.old, due_ms = item.due_ms, buried_ms = item.buried_ms, data = item.data }
+    more.main = item.main + (list == main and 1 or 0)
+    more.processing = item.processing + (list == main and 0 or 1)
+    with_more[list][item] = more
   end
   facts[id], entries_at[list][at] = more, id
 end
@@ -57,11 +57,14 @@ end
 local function locate_leased(ids, facts)
   local length, passed = redis.call('LLEN', processing), 0
   for _, id in ipairs(ids) do
-    local at = passed <= LEASED_ENTRIES and redis.call('LPOS', processing, id)
-    facts[id] = passed <= LEASED_ENTRIES and facts[id] or ELSEWHERE
-    passed = passed + (at or length)
-    if at then
-      note_entry(processing, at, id, facts)
+    if passed > LEASED_ENTRIES then
+      facts[id] = ELSEWHERE
+    else
+      local at = redis.call('LPOS', processing, id)
+      passed = passed + (at or length)
+      if at then
+        note_entry(processing, at, id, facts)
+      end
     end
   end
 end
@@ -105,9 +108,9 @@ end
 local function moved_ids(ids, facts)
   local moved = {}
   for i, id in ipairs(ids) do
-    local found, in_main, in_processing = facts[id], times_seen(i)
-    if found.main ~= in_main or found.processing ~= in_processing
-      or in_main + in_processing == 0 and (pushed_ms(found) or -1) >= seen_ms then
+    local item, in_main, in_processing = facts[id], times_seen(i)
+    if item.main ~= in_main or item.processing ~= in_processing
+      or in_main + in_processing == 0 and (pushed_ms(item) or -1) >= seen_ms then
       moved[#moved + 1] = id
     end
   end

@@ -41,29 +41,29 @@ local function split_pairs(words)
 end
 
 local function reversed(values)
-  local made, count = {}, #values
+  local copy, count = {}, #values
   for i = 1, count do
-    made[i] = values[count + 1 - i]
+    copy[i] = values[count + 1 - i]
   end
-  return made
+  return copy
 end
 
 local function joined(...)
   local all = {}
-  for _, some in ipairs({ ... }) do
-    for i = 1, #some do
-      all[#all + 1] = some[i]
+  for _, values in ipairs({ ... }) do
+    for i = 1, #values do
+      all[#all + 1] = values[i]
     end
   end
   return all
 end
 
 local function prefixed(prefix, ids)
-  local made = {}
+  local keys = {}
   for i = 1, #ids do
-    made[i] = prefix .. ids[i]
+    keys[i] = prefix .. ids[i]
   end
-  return made
+  return keys
 end
 
 -- The server's clock, unix ms, with microseconds after the decimal point.
@@ -81,8 +81,8 @@ local function as_ms(time_ms)
   return string.format('%.3f', time_ms)
 end
 
-local function wrong_type(key, found, expected)
-  return redis.error_reply('WRONGTYPE ' .. key .. ' has the wrong type: a ' .. found .. ', not ' .. expected)
+local function wrong_type(key, kind, expected)
+  return redis.error_reply('WRONGTYPE ' .. key .. ' has the wrong type: a ' .. kind .. ', not ' .. expected)
 end
 
 -- The error for the first of these commands, each with its key, that this user may not run, or nil. Checked before the
@@ -101,9 +101,9 @@ local present = {}
 
 -- A key of the wrong type is reported before any write.
 local function check_type(key, expected)
-  local found = redis.call('TYPE', key).ok
-  present[key] = found ~= 'none'
-  return present[key] and found ~= expected and wrong_type(key, found, 'a ' .. expected)
+  local kind = redis.call('TYPE', key).ok
+  present[key] = kind ~= 'none'
+  return present[key] and kind ~= expected and wrong_type(key, kind, 'a ' .. expected)
 end
 
 local refusal_of_type = check_type(main, 'list') or check_type(processing, 'list')

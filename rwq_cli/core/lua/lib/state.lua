@@ -90,14 +90,14 @@ local function session_of(facts)
 end
 
 -- The same of a session that is not `own`, under the other name if need be.
-local function other_session_of(facts, own)
+local function other_session_of(facts, own_holder)
   local session = session_of(facts)
-  for _, value in ipairs(session == own and { live_leases(facts) } or {}) do
-    if value ~= own and lease_rank(value) >= 2 then
+  for _, value in ipairs(session == own_holder and { live_leases(facts) } or {}) do
+    if value ~= own_holder and lease_rank(value) >= 2 then
       return value ~= true and value or ''
     end
   end
-  return session ~= own and session
+  return session ~= own_holder and session
 end
 
 -- Whether guards under both names prove that the ID is delayed or buried: see `Facts.is_guarded`. The caller checks

@@ -2,7 +2,7 @@
 -- include: schedule
 -- writes: item SETNX MSETNX MSET; main LPUSH; leases SET DEL; delayed ZADD ZREM; buried ZREM; returns HDEL; server TIME
 -- commands: add, add --id, add --unique, add --delay
--- arg known  what the caller knows about the IDs: 'random' if they were generated for these items, so that they
+-- arg ids_are  what the caller knows about the IDs: 'random' if they were generated for these items, so that they
 --   are distinct and have no leftovers; 'distinct' if no ID is repeated; 'new' if none exists, so that duplicates
 --   need not be looked for; else 'any'
 -- arg delays  each followed by ';', for each item or one for all: empty for none, '+ms' for a delay from now, 'ms'
@@ -17,7 +17,7 @@ for at = 1, #keys_and_data, 2 do
   keys_and_data[at] = item_prefix .. id
 end
 -- A worker would overwrite a key of the wrong type.
-local leases, _, has_wrong_lease = lease_values(known == 'random' and {} or ids)
+local leases, _, has_wrong_lease = lease_values(ids_are == 'random' and {} or ids)
 
 -- Items with the same due time keep the order in which they were added: each score is a thousandth of a millisecond
 -- above the previous one. This finds a free score from `at_ms` on, whole unix ms, after those of earlier items: it is
@@ -26,10 +26,10 @@ local STEP_MS = 0.001
 local function first_free(at_ms)
   local width, last = 1, nil
   repeat
-    local found = redis.call(
+    local latest = redis.call(
       'ZREVRANGEBYSCORE', delayed, '(' .. as_ms(at_ms + width), as_ms(at_ms), 'WITHSCORES', 'LIMIT', 0, 1
     )
-    last, width = tonumber(found[2]), 2 * width
+    last, width = tonumber(latest[2]), 2 * width
   until not last or last < at_ms + width / 2 - 1.5 * STEP_MS
   -- Through its text, so that rounding errors do not add up.
   return last and tonumber(as_ms(last + STEP_MS)) or at_ms
@@ -38,13 +38,13 @@ end
 -- The due time by ID, unix ms, or false if it is not delayed or already due. The first delay of a repeated ID counts.
 local now_ms = delays ~= '' and clock_ms()
 local function due_times()
-  local each, due, free = {}, {}, {}
+  local texts, due, free = {}, {}, {}
   for delay in string.gmatch(delays, '([^;]*);') do
-    each[#each + 1] = delay
+    texts[#texts + 1] = delay
   end
   for i, id in ipairs(ids) do
     if due[id] == nil then
-      local delay = each[#each > 1 and i or 1]
+      local delay = texts[#texts > 1 and i or 1]
       local ms = tonumber(delay)
       due[id] = false
       if ms and string.sub(delay, 1, 1) == '+' then
@@ -65,7 +65,7 @@ local function enter(added)
   if next(leases) then
     delete_guards(added, true)
   end
-  delete_entries(known ~= 'random' and added or {}, delayed, buried, returns)
+  delete_entries(ids_are ~= 'random' and added or {}, delayed, buried, returns)
   local for_main, for_delayed = due and {} or added, {}
   -- Formatting a number takes as long as setting a key: one guard serves a whole millisecond, and the server formats
   -- the scores.
@@ -90,8 +90,8 @@ end
 
 -- Nearly always, all IDs are new, and one call is enough. MSETNX sets all keys or none. It cannot be used if an
 -- ID may be repeated, because it would keep the last data instead of the first.
-local may_exist = known ~= 'new'
-if may_exist and known ~= 'any' and not dry_run and not next(has_wrong_lease)
+local may_exist = ids_are ~= 'new'
+if may_exist and ids_are ~= 'any' and not dry_run and not next(has_wrong_lease)
   and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
   enter(ids)
   return {}
@@ -101,8 +101,8 @@ local some_exist = not may_exist and for_all('EXISTS', nil, prefixed(item_prefix
 for i, id in ipairs(ids) do
   local key, data, is_free = keys_and_data[2 * i - 1], keys_and_data[2 * i], false
   if not may_exist then
-    local found = some_exist and redis.call('TYPE', key).ok or 'none'
-    is_free = not has_wrong_lease[id] and (found == 'none' or found == 'string')
+    local kind = some_exist and redis.call('TYPE', key).ok or 'none'
+    is_free = not has_wrong_lease[id] and (kind == 'none' or kind == 'string')
     pairs_of_added[#pairs_of_added + 1] = is_free and key or nil
     pairs_of_added[#pairs_of_added + 1] = is_free and data or nil
   elseif dry_run then

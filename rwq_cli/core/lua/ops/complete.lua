@@ -15,10 +15,10 @@
 -- arg result  the data of the results, bytes
 -- rest words  the IDs, each once
 -- Returns the outcomes of `outcome_reply`: completed or removed, missing, not-owner, changed, wrong-type, elsewhere.
-local ids, is_owner, left = ids_in(words), {}, owners
-while left ~= '' do
-  local length, bytes = string.match(left, '^(%d+):(.*)$')
-  is_owner[length ~= '0' and string.sub(bytes, 1, length)], left = true, string.sub(bytes, length + 1)
+local ids, is_owner, unread = ids_in(words), {}, owners
+while unread ~= '' do
+  local length, bytes = string.match(unread, '^(%d+):(.*)$')
+  is_owner[length ~= '0' and string.sub(bytes, 1, length)], unread = true, string.sub(bytes, length + 1)
 end
 -- Rarely, an earlier item with this ID has left a result, or something else has the key of one that is to be kept. A
 -- user who may not read results can still complete items without keeping any, as if there were none.
@@ -35,10 +35,10 @@ end
 -- Most calls name no owner and keep no result.
 local asks_more = owners ~= '' or where == 'leased' or has_tokens or has_results and keep_ms ~= ''
 
-return act(ids, function(id, found, now_ms)
-  return refusal_of(id, found, now_ms)
-    or asks_more and (owners ~= '' and not is_owner[session_of(found)] and 'not-owner'
-      or is_taken_away(found) and 'elsewhere' or unsaved_status(id) or cannot_keep(id) and 'wrong-type') or done
+return act(ids, function(id, item, now_ms)
+  return refusal_of(id, item, now_ms)
+    or asks_more and (owners ~= '' and not is_owner[session_of(item)] and 'not-owner'
+      or is_taken_away(item) and 'elsewhere' or unsaved_status(id) or cannot_keep(id) and 'wrong-type') or done
 end, function(groups, facts, now_ms)
   local completed, gone, outdated, holders = groups[done], joined(groups[done], groups.missing), {}, {}
   for _, id in ipairs((has_results or keep_ms ~= '') and completed or {}) do

@@ -10,8 +10,8 @@
 local reply, bytes = {}, 0
 -- False also for what this user may not read.
 local function reading(...)
-  local found = redis.pcall(...)
-  return (type(found) ~= 'table' or not found.err) and found
+  local answer = redis.pcall(...)
+  return (type(answer) ~= 'table' or not answer.err) and answer
 end
 for i, id in ipairs(ids) do
   if bytes >= BUDGET_BYTES then

@@ -25,29 +25,36 @@ local DUE_MAX = 1000
 local promote_max = math.min(100, 2 + 2 * count_max)
 
 local now_ms = present[delayed] and clock_ms() or 0
--- The earliest due items. Their guards have kept every cleaner from pushing them. One that has lost them, long after it
--- fell due, may be in a list. Entries that stay must not hold up others.
 local promoted, is_promoted, is_unsure = {}, {}, false
-for skipped = 0, present[delayed] and not dry_run and DUE_MAX - 1 or -1, promote_max do
-  local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, promote_max)
-  local refusal = #page > 0 and denied(NEEDS.promote())
-  if refusal then
-    return refusal
-  end
-  local facts = read_facts(page)
-  for _, id in ipairs(page) do
-    local found = facts[id]
-    if found.data == 'string' and is_guarded(found) and not found.buried_ms then
-      promoted[#promoted + 1], is_promoted[id] = id, true
-    elseif not has_wrong_type(found) and not session_of(found) then
-      -- What is due later comes after it.
-      is_unsure = true
-      break
+
+-- Note the earliest due items, whose guards have kept every cleaner from pushing them. One that has lost them, long after
+-- it fell due, may be in a list; what is due later comes after it. Entries that stay must not hold up others. Returns
+-- the error of a user who may not promote.
+local function note_due_items()
+  for skipped = 0, DUE_MAX - 1, promote_max do
+    local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, promote_max)
+    local refusal = #page > 0 and denied(NEEDS.promote())
+    if refusal then
+      return refusal
+    end
+    local facts = read_facts(page)
+    for _, id in ipairs(page) do
+      local item = facts[id]
+      if item.data == 'string' and is_guarded(item) and not item.buried_ms then
+        promoted[#promoted + 1], is_promoted[id] = id, true
+      elseif not has_wrong_type(item) and not session_of(item) then
+        is_unsure = true
+        return
+      end
+    end
+    if #promoted > 0 or #page < promote_max then
+      return
     end
   end
-  if #promoted > 0 or is_unsure or #page < promote_max then
-    break
-  end
+end
+local refusal = present[delayed] and not dry_run and note_due_items()
+if refusal then
+  return refusal
 end
 
 -- The entries to examine, next first: those of main, then the promoted ones, which are pushed after them.
@@ -89,32 +96,32 @@ local function wrong_key(id, data, new, old)
   return is_wrong and wrong_type(key, redis.call('TYPE', key).ok, 'a string; it is ' .. what .. ' of the next item')
 end
 
-local reply, leased, leases, seen = { 0, is_unsure and -1 or #promoted, -1, {}, 0 }, {}, {}, {}
+local reply, leased, leases, is_leased = { 0, is_unsure and -1 or #promoted, -1, {}, 0 }, {}, {}, {}
 local examined, count, bytes = 0, 0, 0
--- Hardly any waiting item has a lease.
 local values, keys = lease_values(candidates)
 for i, id in ipairs(candidates) do
   if count >= count_max or bytes >= BUDGET_BYTES then
     break
   end
-  local data, new, old = read(id), values[2 * i - 1], values[2 * i]
-  local wrong = (data == nil or new or old) and wrong_key(id, data, new, old)
-  local worked_on = not wrong and data and (new or old or false) and is_worked_on(id, new, old)
+  local data, new, old, wrong, worked_on = read(id), values[2 * i - 1] or false, values[2 * i] or false, nil, false
+  -- Hardly any waiting item has a lease.
+  if data == nil or new or old then
+    wrong = wrong_key(id, data, new, old)
+    worked_on = not wrong and data and is_worked_on(id, new, old)
+  end
   if wrong and examined == 0 then
     return wrong
   elseif wrong or worked_on == nil then
     break
   end
   examined = examined + 1
-  -- A second entry of an item that is leased, by this call or by another session, is dropped like a ghost: if that
+  -- A ghost is dropped. So is a second entry of an item that is leased, by this call or by another session: if that
   -- session fails, a clean returns the item.
-  if data and not seen[id] and not worked_on then
-    seen[id] = true
-    count = count + 1
+  if data and not worked_on and not is_leased[id] then
+    count, is_leased[id] = count + 1, true
     leased[count] = id
     leases[2 * count - 1], leases[2 * count] = keys[2 * i - 1], keys[2 * i]
-    reply[2 * count + 4] = id
-    reply[2 * count + 5] = wants_data and data or ''
+    reply[2 * count + 4], reply[2 * count + 5] = id, wants_data and data or ''
     bytes = bytes + (wants_data and #data or 0)
   end
 end

@@ -12,21 +12,21 @@
 -- main, -1 if it is not there. `returns` is how often it was returned, '' for never.
 local facts = read_facts({ id })
 locate({ id }, facts)
-local found = facts[id]
-found.id = id
-if not found.main then
+local item = facts[id]
+item.id = id
+if not item.main then
   return {}
 end
-local session, state = session_of(found), found.data == 'none' and 'gone' or state_of(found, clock_ms())
+local session, state = session_of(item), item.data == 'none' and 'gone' or state_of(item, clock_ms())
 local is_there = state ~= 'gone' and state ~= 'wrong-type'
-if is_there and session and (found.processing > 0 or found.main == 0) then
+if is_there and session and (item.processing > 0 or item.main == 0) then
   -- Even if it is also delayed or duplicated.
-  state = leased_or_held(found, found.processing > 0 and 'leased' or 'unlisted')
-  return { 0, state, -1, session, effective_left_ms(found), '', '' }
-elseif not is_there or state == 'abandoned' or state == 'orphaned' or is_copy(found) then
+  state = leased_or_held(item, item.processing > 0 and 'leased' or 'unlisted')
+  return { 0, state, -1, session, effective_left_ms(item), '', '' }
+elseif not is_there or state == 'abandoned' or state == 'orphaned' or is_copy(item) then
   return { 0, state, -1, '', -2, '', '' }
 end
-local position = found.main > 0 and redis.call('LLEN', main) - 1 - last_entries(main)[id] or -1
+local position = item.main > 0 and redis.call('LLEN', main) - 1 - last_entries(main)[id] or -1
 local data, count = wants_data and redis.call('GET', item_prefix .. id) or '', counts_of({ id })[1] or ''
 if not dry_run then
   -- First, because a server that is out of memory refuses it.

@@ -19,13 +19,13 @@ if entries > 0 and #ids * entries > scan_max then
 end
 local counts, facts, due, burials = counts_of(ids), read_facts(ids)
 for i, id in ipairs(ids) do
-  local found, last = facts[id], #reply
-  found.id = id
-  reply[last + 1] = found.data
-  reply[last + 2], reply[last + 3] = lease_reply(found, 'new')
-  reply[last + 4], reply[last + 5] = lease_reply(found, 'old')
+  local item, last = facts[id], #reply
+  item.id = id
+  reply[last + 1] = item.data
+  reply[last + 2], reply[last + 3] = lease_reply(item, 'new')
+  reply[last + 4], reply[last + 5] = lease_reply(item, 'old')
   reply[last + 6], reply[last + 7], reply[last + 8] = due[i] or '', burials[i] or '', counts[i] or false
-  local is_free = digests_too and found.data == 'string' and not session_of(found) and not is_guarded(found)
+  local is_free = digests_too and item.data == 'string' and not session_of(item) and not is_guarded(item)
   reply[last + 9] = is_free and select(2, digest_of(id)) or ''
   for at, list in ipairs(lists) do
     local places = reply[at + 1] > 0 and redis.call('LPOS', list, id, 'COUNT', 0) or {}

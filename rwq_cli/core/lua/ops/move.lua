@@ -5,7 +5,6 @@
 -- commands: mv, mv --to-url, undo
 -- budget: 375 items  two leases are set and a key is renamed for each
 -- arg keeps_leased:flag  leave items with a lease or guard alone
--- arg is_first_look  for each ID '1' if it is to be skipped if it is abandoned or orphaned; '0' for none
 -- arg lines  the line number of each ID, joined by ';', if there is a bitmap of restored lines
 -- rest words  the IDs, each once, in the order in which they are to wait
 -- Returns the outcomes of `outcome_reply`: moved, missing, changed, not-owner, in-transit, conflict if the other
@@ -17,7 +16,6 @@ if refusal then
 end
 
 local ids, numbers, line_of = ids_in(words), {}, {}
-local is_first = first_looks(ids, is_first_look)
 for line in string.gmatch(lines, '%d+') do
   numbers[#numbers + 1] = line
   line_of[ids[#numbers]] = line
@@ -25,19 +23,19 @@ end
 local marked = read_marks(numbers)
 
 -- The other queue rarely has any of them, or a leftover lease.
-local there = joined(prefixed(to_item, ids), prefixed(to_lease, ids), prefixed(to_old_lease, ids))
-local some_exist = for_all('EXISTS', nil, there) > 0
-local function is_taken(id)
+local keys_there = joined(prefixed(to_item, ids), prefixed(to_lease, ids), prefixed(to_old_lease, ids))
+local some_exist = for_all('EXISTS', nil, keys_there) > 0
+local function is_occupied(id)
   local new, old = redis.call('TYPE', to_lease .. id).ok, redis.call('TYPE', to_old_lease .. id).ok
   return redis.call('EXISTS', to_item .. id) == 1 or (new ~= 'none' and new ~= 'string')
     or (old ~= 'none' and old ~= 'string')
 end
 
-return act(ids, function(id, found, now_ms)
-  return marked[line_of[id]] and 'imported-before' or refusal_of(id, found, now_ms)
-    or keeps_leased and effective_lease(found) and 'not-owner'
-    or is_first[id] and needs_second_look(found, now_ms) and 'in-transit' or unsaved_status(id)
-    or some_exist and is_taken(id) and 'conflict' or 'moved'
+return act(ids, function(id, item, now_ms)
+  return marked[line_of[id]] and 'imported-before' or refusal_of(id, item, now_ms)
+    or keeps_leased and effective_lease(item) and 'not-owner'
+    or is_in_doubt(id, item, now_ms) and 'in-transit' or unsaved_status(id)
+    or some_exist and is_occupied(id) and 'conflict' or 'moved'
 end, function(groups, facts)
   local moved, moved_lines, gone = groups.moved, {}, joined(groups.missing, groups.moved)
   local counts = counts_of(moved)

@@ -13,7 +13,7 @@ local function last_ms(key)
   return entry and tonumber(string.match(entry[1], '^%d+'))
 end
 local last, last_hour = last_ms(prefix .. 'history'), last_ms(prefix .. 'history:hours')
-local waiting, taken = redis.call('LLEN', main), redis.call('LLEN', processing)
+local waiting, in_processing = redis.call('LLEN', main), redis.call('LLEN', processing)
 local later, aside = redis.call('ZCARD', delayed), redis.call('ZCARD', buried)
 local next_id, age = redis.call('LINDEX', main, -1), ''
 if next_id then
@@ -21,9 +21,9 @@ if next_id then
   local idle = redis.pcall('OBJECT', 'IDLETIME', item_prefix .. next_id)
   age = type(idle) == 'number' and idle or ''
 end
-local is_empty = waiting + taken + later + aside == 0
+local is_empty = waiting + in_processing + later + aside == 0
 if not dry_run and (not last or last < minute) and (last or not is_empty) then
-  local fields = { 'waiting', waiting, 'processing', taken, 'abandoned', abandoned, 'delayed', later,
+  local fields = { 'waiting', waiting, 'processing', in_processing, 'abandoned', abandoned, 'delayed', later,
     'buried', aside, 'done', done, 'age', age, 'next', next_id or '' }
   redis.call('XADD', prefix .. 'history', 'MAXLEN', '~', minutes_max, whole_ms(minute) .. '-0', unpack(fields))
   local hour = math.floor(now_ms / 3600000) * 3600000

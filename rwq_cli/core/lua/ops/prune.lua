@@ -12,8 +12,8 @@ local key = ({ cleaning = cleaning, delayed = delayed, buried = buried, returns 
 local lookup = ({ cleaning = 'LPOS', returns = 'HEXISTS' })[which] or 'ZSCORE'
 local pruned, sampled = {}, sample > 0 and present[returns] and redis.call('HRANDFIELD', returns, sample)
 for _, id in ipairs(sampled or ids) do
-  local found = redis.call(lookup, key, id)
-  if found and (which == 'cleaning' or found ~= 0 and not has_data(id)) then
+  local entry = redis.call(lookup, key, id)
+  if entry and (which == 'cleaning' or entry ~= 0 and not has_data(id)) then
     pruned[#pruned + 1] = id
   end
 end

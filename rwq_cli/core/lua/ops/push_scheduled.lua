@@ -13,42 +13,42 @@
 local is_kick, stale = which == 'buried', {}
 local zset, done = is_kick and buried or delayed, is_kick and 'kicked' or 'promoted'
 
-local function promotion_of(id, found, now_ms)
-  local session = session_of(found)
-  if not found.main then
+local function promotion_of(id, item, now_ms)
+  local session = session_of(item)
+  if not item.main then
     return 'elsewhere'
-  elseif not found.due_ms or found.due_ms > now_ms then
+  elseif not item.due_ms or item.due_ms > now_ms then
     return 'skipped'
   -- What is in no list, but leased, is promoted when that lease has ended.
-  elseif found.data ~= 'none' and (has_wrong_type(found) or session and found.main + found.processing == 0) then
+  elseif item.data ~= 'none' and (has_wrong_type(item) or session and item.main + item.processing == 0) then
     return 'skipped'
   end
-  found.state = state_of(found, now_ms)
-  if found.state == 'due' then
+  item.state = state_of(item, now_ms)
+  if item.state == 'due' then
     return 'promoted'
-  elseif found.data == 'none' or not session and found.state ~= 'buried' then
+  elseif item.data == 'none' or not session and item.state ~= 'buried' then
     stale[#stale + 1] = id
   end
   return 'pruned'
 end
 
-local function kick_of(id, found, now_ms)
-  local refusal = refusal_of(id, found, now_ms)
-  if refusal == 'missing' and found.buried_ms then
+local function kick_of(id, item, now_ms)
+  local refusal = refusal_of(id, item, now_ms)
+  if refusal == 'missing' and item.buried_ms then
     stale[#stale + 1] = id
   end
-  if refusal or not found.buried_ms then
+  if refusal or not item.buried_ms then
     return refusal or 'not-buried'
-  elseif session_of(found) then
+  elseif session_of(item) then
     return 'not-owner'
-  elseif state_of(found, now_ms) ~= 'buried' then
+  elseif state_of(item, now_ms) ~= 'buried' then
     stale[#stale + 1] = id
     return 'not-buried'
   end
   if transit ~= '' then
-    return reason_of(found) == transit and 'kicked' or 'not-buried'
+    return reason_of(item) == transit and 'kicked' or 'not-buried'
   end
-  return is_copy(found) and 'moving' or 'kicked'
+  return is_copy(item) and 'moving' or 'kicked'
 end
 
 return act(ids_in(words), is_kick and kick_of or promotion_of, function(groups)

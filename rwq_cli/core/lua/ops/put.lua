@@ -10,7 +10,6 @@
 -- arg own_holder  the caller's own holder, whose leases may always be ended
 -- arg force:flag  leases of other sessions may be ended, too
 -- arg own_only:flag  only what that holder has is taken
--- arg is_first_look  for each ID '1' if it is to be skipped if it is abandoned or orphaned; '0' for none
 -- arg counts  how often each item counts as returned from now on, in the order of the IDs, separated by ',': no less
 --   than now, but for what `forgive` took off in advance; '' to leave the counts as they are
 -- rest words  IDs, each once, in the order in which they are to be leased
@@ -19,27 +18,27 @@
 local done = (to == 'main' or to == 'front') and 'released' or to
 
 local ids = ids_in(words)
-local is_first, count_of, counted = first_looks(ids, is_first_look), {}, 0
+local count_of, counted = {}, 0
 for count in string.gmatch(counts, '%d+') do
   counted = counted + 1
   count_of[ids[counted]] = count
 end
 
-local function status_of(id, found, now_ms)
-  local refusal, other = refusal_of(id, found, now_ms), other_session_of(found, own_holder)
+local function status_of(id, item, now_ms)
+  local refusal, other = refusal_of(id, item, now_ms), other_session_of(item, own_holder)
   if other then
     -- For `outcome_reply`.
-    found.other_session = other
+    item.other_session = other
   end
   return refusal
-    or own_only and (other or session_of(found) ~= own_holder) and 'not-owner'
-    or to == 'main' and found.main > 0 and 'already-waiting'
+    or own_only and (other or session_of(item) ~= own_holder) and 'not-owner'
+    or to == 'main' and item.main > 0 and 'already-waiting'
     or other and not force and 'not-owner'
-    or not force and is_copy(found) and 'moving'
-    or is_first[id] and needs_second_look(found, now_ms) and 'in-transit'
-    or is_taken_away(found) and 'elsewhere'
+    or not force and is_copy(item) and 'moving'
+    or is_in_doubt(id, item, now_ms) and 'in-transit'
+    or is_taken_away(item) and 'elsewhere'
     -- Buried by hand, it leaves the move that it was part of.
-    or to == 'buried' and state_of(found, now_ms) == 'buried' and not is_in_transit(found) and 'already-buried' or done
+    or to == 'buried' and state_of(item, now_ms) == 'buried' and not is_in_transit(item) and 'already-buried' or done
 end
 
 return act(ids, status_of, function(groups, facts, now_ms)

@@ -22,26 +22,26 @@ local function type_of(id)
   return kind
 end
 -- Ghosts have none.
-local function was_pushed_since_first_look(found)
-  return found.data ~= 'none' and (pushed_ms(found) or 0) > looked_ms
+local function was_pushed_since_first_look(item)
+  return item.data ~= 'none' and (pushed_ms(item) or 0) > looked_ms
 end
 
-return act(ids, function(id, found, now_ms)
-  local state = found.main and state_of(found, now_ms)
+return act(ids, function(id, item, now_ms)
+  local state = item.main and state_of(item, now_ms)
   if not state then
     return 'elsewhere'
-  elseif not expected_states and has_stale_schedule(found, state) then
-    found.state = state
+  elseif not expected_states and has_stale_schedule(item, state) then
+    item.state = state
     return 'pruned'
-  elseif not expected_states or not expected_states[state] or changed[id] or was_pushed_since_first_look(found) then
+  elseif not expected_states or not expected_states[state] or changed[id] or was_pushed_since_first_look(item) then
     return 'skipped'
   elseif state == 'duplicated' then
-    kept[id] = found.processing > 0 and session_of(found) and processing or main
+    kept[id] = item.processing > 0 and session_of(item) and processing or main
     return 'dropped'
   elseif state == 'ghost' then
     return 'dropped'
   elseif state == 'delayed' or state == 'due' or state == 'buried' then
-    return (is_guarded(found) or session_of(found)) and 'skipped' or 'guarded'
+    return (is_guarded(item) or session_of(item)) and 'skipped' or 'guarded'
   end
   return bury_after >= 0 and (counts[id] or 0) >= bury_after and 'buried' or 'returned'
 end, function(groups, facts, now_ms)
@@ -54,9 +54,9 @@ end, function(groups, facts, now_ms)
     scores[2 * i - 1], scores[2 * i] = as_ms(now_ms + i / 1000), id
   end
   for _, id in ipairs(groups.guarded) do
-    local found, value, expiry = facts[id], delayed_guard(facts[id].due_ms or 0, now_ms)
-    if found.buried_ms then
-      value, expiry = GUARDS.buried .. (reason_of(found) or 'its reason was lost with its guard'), nil
+    local item, value, expiry = facts[id], delayed_guard(facts[id].due_ms or 0, now_ms)
+    if item.buried_ms then
+      value, expiry = GUARDS.buried .. (reason_of(item) or 'its reason was lost with its guard'), nil
     end
     for _, key in ipairs(lease_keys({ id })) do
       redis.call('SET', key, value, 'NX', unpack(expiry and { 'PX', expiry } or {}))

@@ -49,13 +49,13 @@ local function status_of(line, id, data, may_replace)
   if may_replace ~= '' and not (token and not has_other_data(id, token)) then
     return 'changed'
   end
-  local found = facts[id]
-  if not found then
+  local current = facts[id]
+  if not current then
     return OTHER_DATA[on_conflict]
   end
-  found.id = id
+  current.id = id
   -- It would be taken from its worker.
-  return session_of(found) and 'changed' or not found.main and 'elsewhere' or OTHER_DATA[on_conflict]
+  return session_of(current) and 'changed' or not current.main and 'elsewhere' or OTHER_DATA[on_conflict]
 end
 
 local statuses, done, restored, restored_ids, replaced, keys_and_data = {}, {}, {}, {}, {}, {}

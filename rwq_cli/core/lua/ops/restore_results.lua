@@ -19,7 +19,7 @@ local marked = read_marks(lines)
 for i, id in ipairs(ids) do
   local key, kind = result_prefix .. id, result_kind(result_prefix .. id)
   local first, last = FIELDS * i - 7, FIELDS * i
-  local left_ms, status, completed_ms, held, holder, given, result, replaceable = unpack(args, first, last)
+  local left_ms, status, completed_ms, held, holder, has_result, result, replaceable = unpack(args, first, last)
   local may_replace = replaces and (replaceable == ''
     or kind == 'result' and redis.call('HGET', key, 'completed_ms') == replaceable)
   local outcome = marked[lines[i]] and 'imported-before' or kind == 'none' and 'imported'
@@ -29,7 +29,7 @@ for i, id in ipairs(ids) do
   if not dry_run and (outcome == 'imported' or outcome == 'replaced') then
     -- The first write is one that a server that is out of memory refuses.
     redis.call('HSET', key, 'status', status, 'completed_ms', completed_ms)
-    for name, value in pairs({ holder = held == '1' and holder, result = given == '1' and result }) do
+    for name, value in pairs({ holder = held == '1' and holder, result = has_result == '1' and result }) do
       if value then
         redis.call('HSET', key, name, value)
       elseif outcome == 'replaced' then

@@ -13,20 +13,20 @@ for _, id in ipairs(ids) do
   if bytes >= BUDGET_BYTES then
     break
   end
-  local key, at, found = result_prefix .. id, #reply, {}
+  local key, at, fields = result_prefix .. id, #reply, {}
   local kind = result_kind(key)
   if kind == 'result' then
-    found = redis.call('HMGET', key, 'status', 'completed_ms', 'holder')
+    fields = redis.call('HMGET', key, 'status', 'completed_ms', 'holder')
     if redis.call('HEXISTS', key, 'result') == 1 then
-      found[4] = redis.call('HSTRLEN', key, 'result')
-      found[5] = wants_data and redis.call('HGET', key, 'result')
-      bytes = bytes + (found[5] and found[4] or 0)
+      fields[4] = redis.call('HSTRLEN', key, 'result')
+      fields[5] = wants_data and redis.call('HGET', key, 'result')
+      bytes = bytes + (fields[5] and fields[4] or 0)
     end
-    found[6] = redis.call('PTTL', key)
+    fields[6] = redis.call('PTTL', key)
   end
   reply[at + 1], reply[at + 2] = has_data(id) and '1' or '0', kind
   for field = 1, 6 do
-    reply[at + 2 + field] = found[field] or false
+    reply[at + 2 + field] = fields[field] or false
   end
 end
 return reply

@@ -18,19 +18,19 @@ local leases, due, burials, counts = lease_values(ids), scores_of(delayed, ids),
 local reply, at, bytes = { whole_ms(clock_ms()), length }, 2, 0
 -- Written into the reply directly, and one table for the leases of all items: a table for each would cost as much as
 -- reading it.
-local found = {}
+local item = {}
 for i = 1, #ids do
   if bytes >= BUDGET_BYTES then
     break
   end
   local id, new, old, place = ids[i], leases[2 * i - 1], leases[2 * i], facts[ids[i]]
-  found.id, found.new, found.old = id, new, old
+  item.id, item.new, item.old = id, new, old
   local data = read_string('GET', item_prefix .. id)
   bytes = bytes + #(data or '')
   reply[at + 1] = data and 'string' or data == nil and redis.call('TYPE', item_prefix .. id).ok or 'none'
   reply[at + 2] = data or ''
-  reply[at + 3], reply[at + 4] = lease_reply(found, 'new')
-  reply[at + 5], reply[at + 6] = lease_reply(found, 'old')
+  reply[at + 3], reply[at + 4] = lease_reply(item, 'new')
+  reply[at + 5], reply[at + 6] = lease_reply(item, 'old')
   reply[at + 7] = not place.main and 'elsewhere' or place.main > 0 and length - 1 - in_main[id]
     or place.processing > 0 and 'processing' or 'none'
   reply[at + 8], reply[at + 9] = due[i] or '', burials[i] or ''
