@@ -12,7 +12,6 @@ from rwq_cli.cli.connect import command_lines, open_connection
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.errors import RwqError, ServerError
-from rwq_cli.core.inspect.activity import QueueWatch, interval_s
 from rwq_cli.core.inspect.counting import lengths_and_abandoned
 from rwq_cli.core.inspect.listing import leases
 from rwq_cli.core.inspect.queues import matching_queues, queue_names
@@ -26,6 +25,7 @@ from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Field
 from rwq_cli.output.sections import Piece
 from rwq_cli.top.terminal import Runner, TerminalGuard
+from rwq_cli.top.watch import QueueWatch, interval_s
 from rwq_cli.views.item_report import Shown, read_shown
 from rwq_cli.views.items import columns_for
 from rwq_cli.views.top import sort_column

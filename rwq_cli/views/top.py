@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from rwq_cli.core.inspect.activity import QueueRow
 from rwq_cli.core.inspect.rates import Rates, Sample
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
@@ -14,6 +13,23 @@ from rwq_cli.output.field import DURATION, Cut, Field, Fields, field
 from rwq_cli.output.sections import Piece
 from rwq_cli.views.counts import NOT_COUNTED, RATE_FIELDS, count_field, count_sections
 from rwq_cli.views.history import sparkline
+
+
+class QueueRow(NamedTuple):
+    """What is known of a queue; None for what is unknown."""
+
+    queue: bytes
+    sample: Sample
+    # In processing, what is not abandoned and what is; whether there may be more of both.
+    running: int | None = None
+    abandoned: int | None = None
+    is_least: bool = False
+    # About how long the next item has waited.
+    next_age_s: int | None = None
+    rates: Rates = Rates()
+    # How many items waited in the last samples, the latest last.
+    history: Sequence[int] = ()
+
 
 _HISTORY_CELLS = 20
 # How many reasons a summary names.

@@ -11,9 +11,9 @@ from redis.crc import key_slot
 from rwq_cli.core import Connection, NewItem, Server, Status, WorkQueue, connect
 from rwq_cli.core.batches import FLUSH
 from rwq_cli.core.errors import Unavailable
-from rwq_cli.core.inspect.activity import QueueWatch
 from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.top.watch import QueueWatch
 from tests.cluster.conftest import QUEUE, WAITING
 from tests.clusters import Moving, PrivateCluster
 from tests.conftest import Foreign

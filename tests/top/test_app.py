@@ -14,8 +14,8 @@ import redis
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import ConnectionLost
-from rwq_cli.core.inspect.activity import Overview
 from rwq_cli.environment import Environment
+from rwq_cli.top.watch import Overview
 from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, configure
 

@@ -100,7 +100,7 @@ def test_every_example_works(on_terminal: Callable[..., Terminal], example: str)
 
 _FAILING = """
 import sys
-from rwq_cli.core.inspect.activity import QueueWatch
+from rwq_cli.top.watch import QueueWatch
 from rwq_cli.top import screens
 
 ticks = []

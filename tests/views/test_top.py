@@ -2,11 +2,11 @@
 
 import pytest
 
-from rwq_cli.core.inspect.activity import QueueRow, Rates, Sample
+from rwq_cli.core.inspect.rates import Rates, Sample
 from rwq_cli.core.model import Counts
 from rwq_cli.views.counts import COUNT_FIELDS
 from rwq_cli.views.history import sparkline
-from rwq_cli.views.top import QUEUE_COLUMNS, sorted_rows, state_parts
+from rwq_cli.views.top import QUEUE_COLUMNS, QueueRow, sorted_rows, state_parts
 
 
 @pytest.mark.parametrize(

@@ -50,25 +50,25 @@ def differences(queue: Queue, other: "Queue | ExportedQueue") -> Iterator[Differ
     for a million. While others change the queues, an item may be compared before and after its
     change, and an ID may come twice.
     """
-    here = _Side(queue)
-    there = _Side(other) if isinstance(other, Queue) else other
+    side = _Side(queue)
+    other_side = _Side(other) if isinstance(other, Queue) else other
     queue.progress.begin("comparing")
-    for ids in here.pages():
+    for ids in side.pages():
         queue.progress.advance(len(ids))
-        states_here, states_there = here.states(ids), there.states(ids)
+        states_here, states_there = side.states(ids), other_side.states(ids)
         both = [i for i in ids if states_here[i] is not None and states_there[i] is not None]
-        tokens = zip(both, here.tokens(both), there.tokens(both), strict=True)
+        tokens = zip(both, side.tokens(both), other_side.tokens(both), strict=True)
         other_data = {item_id for item_id, token, other_token in tokens if token != other_token}
         for item_id, state in states_here.items():
             state_there, is_same = states_there[item_id], item_id not in other_data
             if state is not None and (state is not state_there or not is_same):
                 yield Difference(item_id, state, state_there, is_same)
     queue.progress.begin("looking for other items")
-    for ids in there.pages():
+    for ids in other_side.pages():
         queue.progress.advance(len(ids))
-        states_here = here.states(ids)
+        states_here = side.states(ids)
         missing = [item_id for item_id in ids if states_here[item_id] is None]
-        for item_id, state_there in there.states(missing).items():
+        for item_id, state_there in other_side.states(missing).items():
             if state_there is not None:
                 yield Difference(item_id, None, state_there)
 

@@ -6,7 +6,7 @@ event: `added and completed`.
 """
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.following import Followed, Follower
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.model import FLUSHED, MISSED, Event, State
-from rwq_cli.core.server.tracking import Change
 from rwq_cli.core.state.reads import existing, read_facts
 from rwq_cli.core.state.rules import Facts
 
@@ -39,6 +38,7 @@ _PASSING = frozenset({State.ORPHANED, State.UNLISTED, State.ABANDONED, State.DUP
 _RETURNABLE = frozenset({State.ABANDONED, State.ORPHANED})
 _TAKEN = frozenset({State.LEASED, State.HELD})
 _ASIDE = frozenset({State.DELAYED, State.DUE, State.BURIED})
+_INFIXES = b":item:", b":leased_by_session:", b":lease:"
 EDITED, RENEWED = "edited", "renewed"
 # What has happened to an item that is in a state now.
 _NAMES = {
@@ -65,11 +65,9 @@ class Changed(NamedTuple):
     data_times: int = 0
     lease_times: int = 0
 
-    def plus(self, change: Change, *, is_data: bool) -> "Changed":
+    def then(self, later: "Changed") -> "Changed":
         return Changed(
-            min(self.at_s, change.at_s),
-            self.data_times + change.times * is_data,
-            self.lease_times + change.times * (not is_data),
+            self.at_s, self.data_times + later.data_times, self.lease_times + later.lease_times
         )
 
 
@@ -116,7 +114,7 @@ class Tail:
     def __init__(self, matches: Callable[[bytes], bool] = lambda _item_id: True) -> None:
         self._matches = matches
         self._follower = Follower(
-            (b":item:", b":lease:", b":leased_by_session:"),
+            _INFIXES,
             "the queue is looked at once a second, and what happens between two looks is not seen",
         )
         self._tails: dict[bytes, _QueueTail] = {}
@@ -149,14 +147,16 @@ class Tail:
         tracker.call_all([("PING",)])
         changes = tracker.take()
         by_name: dict[bytes, dict[bytes, Changed]] = {queue.name: {} for queue in queues}
-        for key, change in changes.keys.items():
-            for infix in (b":item:", b":leased_by_session:", b":lease:"):
+        # In the order in which they were first named.
+        for key, (at_s, times) in changes.keys.items():
+            for infix in _INFIXES:
                 name, separator, item_id = key.partition(infix)
                 if separator and name in by_name:
                     if self._matches(item_id):
+                        is_data = infix == b":item:"
+                        now = Changed(at_s, times * is_data, times * (not is_data))
                         changed = by_name[name]
-                        before = changed.get(item_id, Changed(change.at_s))
-                        changed[item_id] = before.plus(change, is_data=infix == b":item:")
+                        changed[item_id] = changed[item_id].then(now) if item_id in changed else now
                     break
         events = [event for tail in tails for event in tail.events(by_name[tail.name])]
         if changes.missed or changes.has_flushed:
@@ -210,11 +210,8 @@ class _QueueTail:
         if skipped := len(changed) - len(looked):
             yield _missed(self.name, skipped)
         for item_id, (before, _) in list(self._passing.items()):
-            again = looked.get(item_id, Changed(before.at_s))
-            looked[item_id] = Changed(
-                before.at_s,
-                before.data_times + again.data_times,
-                before.lease_times + again.lease_times,
+            looked[item_id] = before.then(
+                looked.get(item_id, before._replace(data_times=0, lease_times=0))
             )
         if now_s - self._recheck_s > _STEP_S:
             self._recheck_s = now_s
@@ -242,21 +239,17 @@ class _QueueTail:
             ],
             atomic=True,
         )
-        counts: list[dict[bytes, int]] = []
+        counts: list[Counter[bytes]] = []
         for newest, oldest, length in zip(ends[:2], ends[2:4], ends[4:], strict=True):
             # Short lists were read twice.
             overlap = max(0, len(newest) + len(oldest) - length)
-            number_of: dict[bytes, int] = {}
-            for entry in [*newest, *oldest[overlap:]]:
-                if entry in wanted:
-                    number_of[entry] = number_of.get(entry, 0) + 1
-            counts.append(number_of)
+            counts.append(Counter(filter(wanted.__contains__, [*newest, *oldest[overlap:]])))
         main, processing = counts
         is_whole = max(ends[4:]) <= 2 * entries
         far: list[bytes] = []
 
         def places(item_id: bytes) -> tuple[int, int, int]:
-            return main.get(item_id, 0), processing.get(item_id, 0), 0
+            return main[item_id], processing[item_id], 0
 
         for facts in read_facts(queue, present, counts=places):
             is_near = is_whole or facts.is_listed or facts.has_schedule_entry
@@ -268,15 +261,13 @@ class _QueueTail:
         yield from facts_of(queue, far)
 
     def _is_lasting(self, item_id: bytes) -> bool:
-        changed = self._passing.get(item_id)
-        if changed is None:
-            seen = self._seen.get(item_id)
-            return seen is not None
-        return time.monotonic() - changed[1] > _STEP_S / 2
+        if item_id not in self._passing:
+            return item_id in self._seen
+        return time.monotonic() - self._passing[item_id][1] > _STEP_S / 2
 
     def _event(self, facts: Facts, changed: Changed, now_s: float) -> Iterator[Event]:
-        item_id, before = facts.item_id, self._seen.get(facts.item_id)
-        after = facts.state
+        item_id, after, session = facts.item_id, facts.state, facts.session
+        before = self._seen.get(item_id)
         is_lost = before is not None and before.state in _TAKEN and after is State.ABANDONED
         if after in _PASSING and not is_lost and (before is None or before.state is not after):
             since_s = self._passing.get(item_id, (changed, now_s))[1]
@@ -285,56 +276,51 @@ class _QueueTail:
                 return
         self._passing.pop(item_id, None)
         name = event_name(before, facts, changed)
-        session = facts.session
-        holder = session.holder if session is not None else None
-        leased_s = before.leased_s if before is not None else None
-        ended_s = None
-        if after in _TAKEN:
-            leased_s = leased_s if name in (RENEWED, EDITED) else changed.at_s
-        elif leased_s is not None:
-            ended_s = changed.at_s - leased_s if name is not None else None
-        self._remember(item_id, facts, Seen(after, holder, leased_s if after in _TAKEN else None))
-        if name is None:
-            return
-        yield Event(
-            self.name,
-            item_id,
-            name,
-            _unix_ms(changed.at_s),
-            None if before is None else before.state,
-            after,
-            holder or (before.holder if before is not None else None),
-            ended_s,
-            facts.reason,
-            is_usual=name in (RENEWED, EDITED),
-        )
+        holder, is_usual = session and session.holder, name in (RENEWED, EDITED)
+        began_s = before and before.leased_s
+        leased_s = None
+        if after not in _TAKEN:
+            leased_s, began_s = None if began_s is None else changed.at_s - began_s, None
+        elif not is_usual:
+            began_s = changed.at_s
+        self._remember(facts, began_s)
+        if name is not None:
+            yield Event(
+                self.name,
+                item_id,
+                name,
+                _unix_ms(changed.at_s),
+                before and before.state,
+                after,
+                holder or (before and before.holder),
+                leased_s,
+                facts.reason,
+                is_usual=is_usual,
+            )
 
-    def _remember(self, item_id: bytes, facts: Facts, seen: Seen) -> None:
-        self._seen.pop(item_id, None)
+    def _remember(self, facts: Facts, leased_s: float | None = None) -> None:
+        self._seen.pop(facts.item_id, None)
         if facts.has_data:
-            self._seen[item_id] = seen
+            holder = facts.session and facts.session.holder
+            self._seen[facts.item_id] = Seen(facts.state, holder, leased_s)
             if len(self._seen) > _REMEMBERED:
                 self._seen.popitem(last=False)
 
     def polled(self) -> Iterator[Event]:
         """What is different in the lists, where no keys can be followed."""
         keys, entries = self._queue.keys, IDS_PER_LOOK
-        pages = self._queue.call_all(
-            [
-                *(("LRANGE", key, -entries, -1) for key in (keys.main, keys.processing)),
-                *(("LRANGE", key, 0, entries - 1) for key in (keys.main, keys.processing)),
-                *(("ZRANGE", key, 0, entries - 1) for key in (keys.delayed, keys.buried)),
-            ]
-        )
-        places = (keys.main, keys.processing, keys.main, keys.processing, keys.delayed, keys.buried)
-        listed = {i: key for key, page in zip(places, pages, strict=True) for i in page}
+        commands = [
+            *(("LRANGE", key, -entries, -1) for key in (keys.main, keys.processing)),
+            *(("LRANGE", key, 0, entries - 1) for key in (keys.main, keys.processing)),
+            *(("ZRANGE", key, 0, entries - 1) for key in (keys.delayed, keys.buried)),
+        ]
+        pages = zip(commands, self._queue.call_all(commands), strict=True)
+        listed = {item_id: key for (_, key, *_), page in pages for item_id in page}
         last, self._listed = self._listed, listed
         at_s = time.monotonic()
         if last is None:
             for facts in self._facts(listed):
-                self._remember(
-                    facts.item_id, facts, Seen(facts.state, facts.session and facts.session.holder)
-                )
+                self._remember(facts)
             return
         different = {i for i in listed.keys() | last.keys() if listed.get(i) != last.get(i)}
         yield from self.events({i: Changed(at_s, 1, 1) for i in different})

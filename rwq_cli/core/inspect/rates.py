@@ -6,14 +6,14 @@ from the lengths. Both are exact over time: what is between two steps of a worke
 looked at, such as an item that is deleted and still listed, is counted at the next look.
 """
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from threading import Event
 from typing import Any, NamedTuple
 
+from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.counting import length_commands
@@ -100,7 +100,8 @@ class RateMeter:
 
     def _sample_server(self, followed: Followed) -> dict[bytes, Sample | ServerError]:
         queues, tracker, is_fresh = followed
-        done: Mapping[bytes, int] | None = None
+        # The data keys that are gone; None if not all changes were seen.
+        gone: list[bytes] | None = None
         call_all: Callable[[Sequence[Command]], list[Any]]
         if tracker is None:
             call_all = partial(queues[0].connection.root.call_all, return_errors=True)
@@ -109,36 +110,24 @@ class RateMeter:
             # What has changed until now has been read when the reply is.
             call_all([("PING",)])
             changes = tracker.take()
-            is_known = not (is_fresh or changes.missed or changes.has_flushed)
-            keys = list(changes.keys) if is_known else []
-            exist = call_all([("EXISTS", key) for key in keys]) if keys else []
-            gone = [key for key, exists in zip(keys, exist, strict=True) if exists == 0]
-            if is_known:
-                done = _by_queue(gone, queues)
-        commands = [[*length_commands(queue)[:4], _next_command(queue)] for queue in queues]
-        replies = iter(
-            reply
-            for first in range(0, len(queues), QUEUES_PER_CALL)
-            for reply in call_all(
-                [
-                    command
-                    for of_queue in commands[first : first + QUEUES_PER_CALL]
-                    for command in of_queue
-                ]
-            )
-        )
-        if tracker is not None:
+            if not (is_fresh or changes.missed or changes.has_flushed):
+                keys = list(changes.keys)
+                exist = call_all([("EXISTS", key) for key in keys]) if keys else []
+                gone = [key for key, exists in zip(keys, exist, strict=True) if exists == 0]
+        replies: list[Any] = []
+        for group in in_batches(queues, items_max=QUEUES_PER_CALL):
+            replies += call_all([command for queue in group for command in _commands(queue)])
+        if tracker is not None and gone:
             # Their deletion may have been read only now: after the reply to EXISTS.
             tracker.forget(gone)
         at_s = queues[0].clock.monotonic()
+        done = None if gone is None else Counter(key.partition(_INFIX)[0] for key in gone)
+        of_queues = in_batches(replies, items_max=len(_commands(queues[0])))
         return {
             queue.name: self._sample(
-                queue.name,
-                list(islice(replies, len(of_queue))),
-                at_s,
-                None if done is None else done[queue.name],
+                queue.name, fields, at_s, None if done is None else done[queue.name]
             )
-            for queue, of_queue in zip(queues, commands, strict=True)
+            for queue, fields in zip(queues, of_queues, strict=True)
         }
 
     def _sample(
@@ -165,13 +154,16 @@ class RateMeter:
         last = samples[-1]
         old_enough = [s.at_s <= last.at_s - self._span_s for s in samples[:-1]]
         first = max(0, old_enough.count(True) - 1)
-        span = samples[first + 1 :]
-        done, added = [s.done for s in span], [s.added for s in span]
+        span_s = _between(samples[first], last)
+
+        def per_second(counts: Sequence[int | None]) -> float | None:
+            return None if None in counts else sum(filter(None, counts)) / span_s
+
         before = samples[-_SHRINKING_SAMPLES:][0]
         drained_per_s = (before.waiting - last.waiting) / _between(before, last)
         return Rates(
-            None if None in added else sum(filter(None, added)) / _between(samples[first], last),
-            None if None in done else sum(filter(None, done)) / _between(samples[first], last),
+            per_second([sample.added for sample in samples[first + 1 :]]),
+            per_second([sample.done for sample in samples[first + 1 :]]),
             last.waiting / drained_per_s if drained_per_s > 0 and last.waiting else None,
         )
 
@@ -184,18 +176,9 @@ def _between(first: Sample, last: Sample) -> float:
     return max(last.at_s - first.at_s, 1e-3)
 
 
-def _next_command(queue: Queue) -> Command:
-    return "LRANGE", queue.keys.main, -NEXT_ENTRIES, -1
-
-
-def _by_queue(keys: Iterable[bytes], queues: Sequence[Queue]) -> Mapping[bytes, int]:
-    """How many of these data keys are of each queue."""
-    counts = dict.fromkeys((queue.name for queue in queues), 0)
-    for key in keys:
-        name = key.partition(_INFIX)[0]
-        if name in counts:
-            counts[name] += 1
-    return counts
+def _commands(queue: Queue) -> list[Command]:
+    """The commands whose replies are the fields of a sample."""
+    return [*length_commands(queue)[:4], ("LRANGE", queue.keys.main, -NEXT_ENTRIES, -1)]
 
 
 class ItemTotals:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import ServerError
@@ -12,11 +12,10 @@ from rwq_cli.core.inspect.counting import Taken, count_taken
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.history import last_waiting
 from rwq_cli.core.inspect.queues import next_ages
-from rwq_cli.core.inspect.rates import QUEUES_PER_CALL, RateMeter, Rates, Sample
+from rwq_cli.core.inspect.rates import QUEUES_PER_CALL, RateMeter, Sample
 from rwq_cli.core.inspect.server_status import server_statuses, status_of_all
-
-if TYPE_CHECKING:
-    from rwq_cli.core.server.connection import Connection
+from rwq_cli.core.server.connection import Connection
+from rwq_cli.views.top import QueueRow
 
 # Rates are measured over at least this long, seconds: a few items a minute are no flicker.
 _RATE_SPAN_S = 10.0
@@ -40,22 +39,6 @@ def interval_s(every_s: float, call_s: float) -> float:
     return max(every_s, min(_INTERVAL_FACTOR * call_s, _INTERVAL_MAX_S))
 
 
-class QueueRow(NamedTuple):
-    """What is known of a queue; None for what is unknown."""
-
-    queue: bytes
-    sample: Sample
-    # In processing, what is not abandoned and what is; whether there may be more of both.
-    running: int | None = None
-    abandoned: int | None = None
-    is_least: bool = False
-    # About how long the next item has waited.
-    next_age_s: int | None = None
-    rates: Rates = Rates()
-    # How many items waited in the last samples, the latest last.
-    history: Sequence[int] = ()
-
-
 class Overview(NamedTuple):
     rows: Sequence[QueueRow] = ()
     status: ServerStatus | None = None
@@ -69,7 +52,7 @@ class QueueWatch:
     processing: a tick does it for a limited time, for those first whose turn was longest ago."""
 
     def __init__(
-        self, connection: "Connection", names: Iterable[bytes], clock: Clock | None = None
+        self, connection: Connection, names: Iterable[bytes], clock: Clock | None = None
     ) -> None:
         self._connection = connection
         self._clock = clock or Clock()
@@ -96,11 +79,11 @@ class QueueWatch:
         queues = [self._queues[name] for name in sorted(self._queues)]
         status = status_of_all(server_statuses(self._connection))
         started_s = perf_counter()
-        found = self._meter.sample(queues)
+        replies = self._meter.sample(queues)
         calls = -(-len(queues) // QUEUES_PER_CALL)
         call_s = (perf_counter() - started_s) / max(1, calls)
-        left_out = [each for each in found.values() if isinstance(each, ServerError)]
-        samples = {n: each for n, each in found.items() if not isinstance(each, ServerError)}
+        left_out = [reply for reply in replies.values() if isinstance(reply, ServerError)]
+        samples = {name: s for name, s in replies.items() if not isinstance(s, ServerError)}
         if left_out and not samples:
             raise left_out[0]
         started_s = perf_counter()
@@ -113,30 +96,33 @@ class QueueWatch:
         if now_s >= self._written_until_s:
             self._written_until_s = now_s + _WRITTEN_EVERY_S
             self._written = last_waiting([self._queues[name] for name in samples], _WRITTEN)
-        rows = []
-        for name, sample in samples.items():
-            taken, rates = self._taken.get(name), self._meter.rates(name)
-            history = [each.waiting for each in self._meter.samples[name]]
-            if written := self._written.get(name):
-                history = [*written, sample.waiting]
-            row = QueueRow(name, sample, next_age_s=ages.get(name), rates=rates, history=history)
-            row = row._replace(**taken._asdict() if taken else {})
-            if taken and not taken.is_least:
-                row = row._replace(running=max(0, sample.processing - taken.abandoned))
-            rows.append(row)
+        rows = [self._row(*pair, ages) for pair in samples.items()]
         return Overview(rows, status, left_out, call_s)
+
+    def _row(self, name: bytes, sample: Sample, ages: Mapping[bytes, int]) -> QueueRow:
+        counts = self._taken.get(name)
+        history = [earlier.waiting for earlier in self._meter.samples[name]]
+        if written := self._written.get(name):
+            history = [*written, sample.waiting]
+        row = QueueRow(
+            name, sample, next_age_s=ages.get(name), rates=self._meter.rates(name), history=history
+        )
+        row = row._replace(**counts._asdict() if counts else {})
+        if counts and not counts.is_least:
+            row = row._replace(running=max(0, sample.processing - counts.abandoned))
+        return row
 
     def _count_taken(self, samples: Mapping[bytes, Sample]) -> None:
         turn = {name: at for at, name in enumerate(self._taken)}
         room = _ENTRIES_PER_TICK
-        chosen: list[Queue] = []
+        counted: list[Queue] = []
         for name in sorted(samples, key=lambda name: turn.get(name, -1)):
             queue, entries = self._queues[name], samples[name].processing
             if not entries:
                 self._taken[name] = Taken()
             elif queue.is_in_one_slot and room >= 0:
                 room -= min(entries, PAGE_SIZE)
-                chosen += [queue] * (room >= 0)
-        for queue, each in zip(chosen, count_taken(chosen, within_s=_COUNT_S), strict=True):
+                counted += [queue] * (room >= 0)
+        for queue, counts in zip(counted, count_taken(counted, within_s=_COUNT_S), strict=True):
             self._taken.pop(queue.name, None)
-            self._taken[queue.name] = each if isinstance(each, Taken) else None
+            self._taken[queue.name] = counts if isinstance(counts, Taken) else None

@@ -4,8 +4,8 @@ import pytest
 import redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.activity import SLOW_S, QueueWatch, interval_s
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
+from rwq_cli.top.watch import SLOW_S, QueueWatch, interval_s
 from tests.conftest import Foreign
 from tests.support import numbered
 
