@@ -28,8 +28,8 @@ FRESH: tuple[Fault, ...] = (
         "below-or-equal",
         "wait --below 5 returns while five items wait.",
         "rwq_cli/core/items/results.py",
-        "each.waiting < below",
-        "each.waiting <= below",
+        "count.waiting < below",
+        "count.waiting <= below",
     ),
     Fault(
         "renewed-at-the-last-moment",

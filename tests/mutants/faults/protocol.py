@@ -362,7 +362,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "wait-is-over-at-once",
         "wait --until-empty returns while items are being worked on.",
         f"{_CORE}/items/results.py",
-        "not (each.waiting or each.processing or each.delayed)",
-        "not (each.waiting or each.delayed)",
+        "not (count.waiting or count.processing or count.delayed)",
+        "not (count.waiting or count.delayed)",
     ),
 )
