@@ -16,6 +16,7 @@ from rwq_cli.cli.options import (
     argument,
     offer_holders,
     offer_ids,
+    offer_paths,
     option,
 )
 from rwq_cli.cli.settings import Settings
@@ -67,6 +68,7 @@ _FILTERS: dict[str, tuple[Any, ...]] = {
         "Only items whose JSON data meets every condition (repeatable): tenant.id=3, size>100, "
         "kind~^img, !error.",
         _condition,
+        offer_paths,
     ),
     "id_glob": ("--id-glob GLOB", bytes, "Only IDs that match.", os.fsencode),
     "older_than_s": (

@@ -117,6 +117,10 @@ def list_items(
             out.footer(lambda: footer(written))
         if written and settings.shows_sizes and not reads_sizes:
             note_idle_reset(settings, queues[0], _SKIPPED)
+        is_json = settings.output in (OutputFormat.JSON, OutputFormat.JSONL)
+        is_watched = settings.environment.stderr_is_terminal
+        if written and is_json and is_watched and not (wants_data or settings.fields):
+            settings.environment.note("data is null; --data reads it", once=True)
         if last_note:
             out.note(last_note)
 

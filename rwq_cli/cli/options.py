@@ -6,7 +6,8 @@ without quotes are offered, because Typer's scripts do not quote.
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -72,6 +73,30 @@ def offer_holders(settings: Settings) -> Iterable[bytes]:
 
     leases = leases_of(open_queue(settings), limit=_NAMES_MAX)
     return dict.fromkeys(item.lease.holder for item in leases if item.lease is not None)
+
+
+@_offer
+def offer_paths(settings: Settings) -> Iterable[bytes]:
+    """Offer the paths in the JSON data of the first items, unless reading resets idle times."""
+    import json
+
+    from rwq_cli.cli.connect import open_queue
+    from rwq_cli.core.inspect.selection import Source
+
+    def paths_of(value: object, prefix: str = "") -> Iterator[str]:
+        if prefix:
+            yield prefix
+        for name, inner in value.items() if isinstance(value, dict) else ():
+            if re.fullmatch(r"\w+", name):
+                yield from paths_of(inner, f"{prefix}.{name}".lstrip("."))
+
+    queue, paths = open_queue(settings), dict[str, None]()
+    if queue.connection.set_no_touch():
+        everywhere = Source(main=True, processing=True, delayed=True, buried=True)
+        for item in queue.items(everywhere, limit=_NAMES_MAX, data=True):
+            with suppress(ValueError):
+                paths.update(dict.fromkeys(paths_of(json.loads(item.data or b""))))
+    return map(os.fsencode, paths)
 
 
 def _fields(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001

@@ -42,6 +42,10 @@ PASSWORD_SHARE = 0.8
 CheckFormat = StrEnum("CheckFormat", "NAGIOS PROMETHEUS")
 
 
+def _offer() -> list[str]:
+    return [f"{measure}=" for measure in Measure]
+
+
 def _limit(text: str) -> tuple[Measure, Range]:
     name, _, value = text.partition("=")
     if name not in tuple(Measure):
@@ -121,10 +125,11 @@ def check(
     settings: Settings,
     warn: Annotated[
         list[Any] | None,
-        option("--warn NAME=RANGE", f"WARNING outside it: {', '.join(Measure)}.", _limit),
+        option("--warn NAME=RANGE", f"WARNING outside it: {', '.join(Measure)}.", _limit, _offer),
     ] = None,
     critical: Annotated[
-        list[Any] | None, option("--critical NAME=RANGE", "CRITICAL outside of it.", _limit)
+        list[Any] | None,
+        option("--critical NAME=RANGE", "CRITICAL outside of it.", _limit, _offer),
     ] = None,
     deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
     must_exist: Annotated[

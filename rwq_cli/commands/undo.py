@@ -107,7 +107,12 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
 def undo(
     settings: Settings,
     file: Annotated[
-        str | None, argument("[N|FILE]", "Its number in --list, or its name. Default: the latest.")
+        str | None,
+        argument(
+            "[N|FILE]",
+            "Its number in --list, or its name. Default: the latest.",
+            offer=lambda ctx: _numbers(ctx.find_root().obj.settings),
+        ),
     ] = None,
     anywhere: Annotated[bool, option("--anywhere", "Also of other servers, or onto one.")] = False,
     list_: Annotated[bool, option("--list", "List the files; -q, -u and -c filter them.")] = False,
@@ -153,6 +158,10 @@ def undo(
     empty = f"No such undo files in {short_path(settings, undo_directory(settings))}."
     settings.out.table(files, UNDO_FIELDS, UNDO_COLUMNS, empty=empty)
     return ExitStatus.OK
+
+
+def _numbers(settings: Settings) -> list[str]:
+    return [str(entry.number) for entry in _files(settings, None, None, has_unreadable=False)]
 
 
 class Restoration(NamedTuple):

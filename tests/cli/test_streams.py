@@ -197,3 +197,9 @@ def test_a_signal_in_a_callback_is_not_lost(before: str, name: str, terminated: 
     result = run((sys.executable, "-c", program), capture_output=True, text=True, timeout=TIMEOUT_S)
     assert result.stderr == ""
     assert result.stdout == f"continued\ninterrupted {terminated}\n"
+
+
+def test_ids_that_end_with_null_are_noted(rwq: Rwq) -> None:
+    note = "lines of stdin hold NUL; -0 reads IDs that end with it\n"
+    assert note in rwq("complete", "-", stdin=b"a\0b\0").notes
+    assert note not in rwq("complete", "-0", "-", stdin=b"a\0b\0").notes

@@ -42,6 +42,9 @@ def world(rwq: Rwq, foreign: Foreign) -> dict[str, str]:
     """A server with queues, items, holders and contexts, and `rwq` on PATH."""
     foreign.waiting(b"w-1", b"w-2")
     foreign.leased(b"l-1", holder=b"rwq:ann@host:7")
+    foreign.raw.set("jobs:item:w-1", '{"tenant": {"id": 3}}')
+    foreign.data(b"o-1")
+    assert rwq("rm", "o-1", "--yes").code == 0
     for name in (b"mail:in", b"mail:out", b"mail:$(touch ran)", b"mail:\\$(touch ran)"):
         Foreign(foreign.raw, name).waiting(b"1")
     assert rwq("context", "set", "prod", "-u", "redis://db1").code == 0
@@ -120,6 +123,9 @@ def test_a_tab_offers_commands_options_and_names(
         "rwq complete -q jobs --owner rwq": {"rwq:ann@host:7"},
         "rwq -c ": {"prod"},
         "rwq help exit": {"exit-codes"},
+        "rwq check --warn w": {"waiting="},
+        "rwq undo ": {"1"},
+        "rwq ls -q jobs --where te": {"tenant", "tenant.id"},
     }
     # What a line offers is up to rwq; what a shell does with it, to these.
     theirs = ("rwq clean ", "rwq ls --output=js", "rwq ls -q mail:o", "rwq complete -q jobs w")
