@@ -12,39 +12,39 @@ from rwq_cli.cli.options import GLOBAL_NAMES
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.topics import TOPICS
 from tests import processes
-from tests.all_commands import all_commands
+from tests.all_commands import CommandInfo, all_commands
 from tests.conftest import Foreign
 from tests.driver import Rwq, configure
 
 ALL = all_commands()
 
 
-def test_the_help_of_a_command_is_whole_on_a_screen(rwq: Rwq) -> None:
-    for command in ALL:
-        path, manual = command.path, command.manual
-        code, screen = rwq.on_screen(*path.split(), "--help", columns=80)
-        text = screen.decode()
-        assert code == 0, path
-        lines, shown = text.splitlines(), re.sub(r"\s+", " ", text)
-        assert text.startswith(f"Usage: rwq {path} ")
-        assert all(f"\n  {example}\n" in text for example in manual.examples[:2]), path
-        for code, meaning in manual.all_exits.items():
-            assert f"{int(code)} {meaning}" in shown, path
-        # A command for monitors has their codes alone.
-        usual = {0, 130} if manual.monitors else {0, 2, 69, 130}
-        assert usual <= {*map(int, manual.all_exits)}, path
-        assert "rwq help options" in shown, path
-        assert len(lines) <= 40, path
-        prose = [line for line in lines if line.strip() not in manual.examples]
-        assert [line for line in prose if len(line) > 80] == [], path
-        context = typer.Context(command.command)
-        # COMMAND of `work` is said by its usage and its help.
-        for parameter in (each for each in command.command.params if not each.hidden):
-            record = parameter.get_help_record(context)
-            assert record is not None, (path, parameter.name)
-            assert record[1].strip(), (path, parameter.name)
-            is_common = parameter.name in GLOBAL_NAMES
-            assert is_common or record[0].split(",")[0].split()[0] in text, path
+@pytest.mark.parametrize("command", ALL, ids=lambda command: command.path)
+def test_the_help_of_a_command_is_whole_on_a_screen(rwq: Rwq, command: CommandInfo) -> None:
+    path, manual = command.path, command.manual
+    code, screen = rwq.on_screen(*path.split(), "--help", columns=80)
+    text = screen.decode()
+    assert code == 0, path
+    lines, shown = text.splitlines(), re.sub(r"\s+", " ", text)
+    assert text.startswith(f"Usage: rwq {path} ")
+    assert all(f"\n  {example}\n" in text for example in manual.examples[:2]), path
+    for code, meaning in manual.all_exits.items():
+        assert f"{int(code)} {meaning}" in shown, path
+    # A command for monitors has their codes alone.
+    usual = {0, 130} if manual.monitors else {0, 2, 69, 130}
+    assert usual <= {*map(int, manual.all_exits)}, path
+    assert "rwq help options" in shown, path
+    assert len(lines) <= 40, path
+    prose = [line for line in lines if line.strip() not in manual.examples]
+    assert [line for line in prose if len(line) > 80] == [], path
+    context = typer.Context(command.command)
+    # COMMAND of `work` is said by its usage and its help.
+    for parameter in (each for each in command.command.params if not each.hidden):
+        record = parameter.get_help_record(context)
+        assert record is not None, (path, parameter.name)
+        assert record[1].strip(), (path, parameter.name)
+        is_common = parameter.name in GLOBAL_NAMES
+        assert is_common or record[0].split(",")[0].split()[0] in text, path
 
 
 # A command that stops its worker.

@@ -6,6 +6,7 @@ import shlex
 from string import ascii_lowercase
 from typing import Any
 
+import pytest
 import typer
 
 from rwq_cli.cli.app import COMMANDS, build_root
@@ -35,13 +36,13 @@ def hint(word: str) -> str:
     return unknown_command(context, word).hint or ""
 
 
-def test_a_word_of_another_program_gets_our_word(rwq: Rwq) -> None:
+@pytest.mark.parametrize("word", ELSEWHERE)
+def test_a_word_of_another_program_gets_our_word(rwq: Rwq, word: str) -> None:
     assert not set(SYNONYM_HINTS) & set(COMMANDS)
-    for word in ELSEWHERE:
-        result = rwq(word, "17", "-q", "jobs")
-        said = f"rwq: error: no such command {word!r}; {SYNONYM_HINTS[word]}\n"
-        assert result.as_tuple() == (2, "", said)
-        assert rwq(word.upper()).notes == said.replace(f"'{word}'", f"'{word.upper()}'")
+    result = rwq(word, "17", "-q", "jobs")
+    said = f"rwq: error: no such command {word!r}; {SYNONYM_HINTS[word]}\n"
+    assert result.as_tuple() == (2, "", said)
+    assert rwq(word.upper()).notes == said.replace(f"'{word}'", f"'{word.upper()}'")
 
 
 def test_hints_name_commands_and_options_that_exist() -> None:

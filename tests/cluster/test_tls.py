@@ -47,15 +47,12 @@ def tls_cluster(fronts: TlsFronts) -> Iterator[PrivateCluster]:
         yield cluster
 
 
-def url_of(cluster: PrivateCluster, user: str = "rwq:pw") -> str:
-    return f"rediss+cluster://{user}@{cluster.hosts}"
-
-
 @pytest.mark.ci
 def test_every_node_of_a_cluster_is_reached_by_tls(
     bare_rwq: Rwq, tls_cluster: PrivateCluster, fronts: TlsFronts
 ) -> None:
-    bare_rwq.variables = {**bare_rwq.variables, "RWQ_URL": url_of(tls_cluster)}
+    url = f"rediss+cluster://rwq:pw@{tls_cluster.hosts}"
+    bare_rwq.variables = {**bare_rwq.variables, "RWQ_URL": url}
     ca = ("--tls-ca", str(fronts.authority))
     for name in ("{a}", "{b}", "{c}"):
         assert bare_rwq("add", "x", "-q", name, *ca).code == 0

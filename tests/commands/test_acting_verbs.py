@@ -108,24 +108,31 @@ def named(notes: str) -> dict[str, str]:
     return {item_id: re.sub(r"for [0-9ms.]+;", "for TIME;", reason) for _, item_id, reason in lines}
 
 
-def test_a_leased_item_names_holder_and_way_out(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.leased(b"17", holder=b"worker-3", ttl_ms=250_000)
-    foreign.leased(b"18", holder=b"worker-4", ttl_ms=None)
-    more = "rwq show -q jobs ID says more; --force in place of --owner completes it anyway"
-    for line, way_out in {
+MORE = "rwq show -q jobs ID says more; --force in place of --owner completes it anyway"
+
+
+@pytest.mark.parametrize(
+    ("line", "way_out"),
+    {
         "release": "--force ends its lease",
         "bury": "--force ends its lease",
         "mv --to other --yes": "--force moves it anyway",
-        "complete --owner me": more,
+        "complete --owner me": MORE,
         "complete": "--force completes it anyway",
-    }.items():
-        notes = rwq(*line.split(), "17", "18").notes
-        assert named(notes) == {
-            "17": f"leased by worker-3 for TIME; {way_out.replace('ID', '17')}",
-            "18": f"leased by worker-4 without expiry; {way_out.replace('ID', '18')}",
-        }
-        assert notes.splitlines()[-1].startswith("not owner 2")
-        assert re.search(r"for 4m\d+s;", notes)
+    }.items(),
+)
+def test_a_leased_item_names_holder_and_way_out(
+    rwq: Rwq, foreign: Foreign, line: str, way_out: str
+) -> None:
+    foreign.leased(b"17", holder=b"worker-3", ttl_ms=250_000)
+    foreign.leased(b"18", holder=b"worker-4", ttl_ms=None)
+    notes = rwq(*line.split(), "17", "18").notes
+    assert named(notes) == {
+        "17": f"leased by worker-3 for TIME; {way_out.replace('ID', '17')}",
+        "18": f"leased by worker-4 without expiry; {way_out.replace('ID', '18')}",
+    }
+    assert notes.splitlines()[-1].startswith("not owner 2")
+    assert re.search(r"for 4m\d+s;", notes)
 
 
 def test_json_names_the_first_failures(rwq: Rwq, foreign: Foreign) -> None:

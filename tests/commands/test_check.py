@@ -82,10 +82,9 @@ class TestLine:
             assert PLUGIN_LINE.fullmatch(result.text)
 
 
-@pytest.mark.usefixtures("slept_s")
-@pytest.mark.usefixtures("filled")
-def test_limits_decide_the_code(rwq: Rwq) -> None:
-    for words, status in {
+@pytest.mark.parametrize(
+    ("words", "status"),
+    {
         "": MonitoringStatus.OK,
         "--warn waiting=3 --critical abandoned=2": MonitoringStatus.OK,
         "--warn waiting=2": MonitoringStatus.WARNING,
@@ -104,18 +103,23 @@ def test_limits_decide_the_code(rwq: Rwq) -> None:
         "--warn returned=0 --warn lease=1h": MonitoringStatus.OK,
         "--must-exist": MonitoringStatus.OK,
         "--must-exist -q jbos": MonitoringStatus.CRITICAL,
-    }.items():
-        result = rwq("check", *words.split())
-        assert result.code == int(status), words
-        assert result.text.startswith(f"RWQ {status.name} - j"), words
-        assert PLUGIN_LINE.fullmatch(result.text), words
+    }.items(),
+)
+@pytest.mark.usefixtures("slept_s")
+@pytest.mark.usefixtures("filled")
+def test_limits_decide_the_code(rwq: Rwq, words: str, status: MonitoringStatus) -> None:
+    result = rwq("check", *words.split())
+    assert result.code == int(status)
+    assert result.text.startswith(f"RWQ {status.name} - j")
+    assert PLUGIN_LINE.fullmatch(result.text)
 
 
 class TestUnknown:
     """A monitor reads stdout; and code 2, which is a usage error elsewhere, would be an alarm."""
 
-    def test_an_error_is_one_line_and_unknown(self, rwq: Rwq) -> None:
-        for words, said in {
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        {
             "--warn waiting=x": "the limit of waiting cannot be 'x'; it must be a whole number",
             "--warn what=1": "not a limit: 'what=1'; give NAME=RANGE; the names are waiting, ",
             "extra": "check takes no arguments; did you mean: rwq check -q extra",
@@ -127,11 +131,13 @@ class TestUnknown:
             "--warn orphaned=1": "only a walk over the whole queue counts orphaned items; ",
             "-u http://host": "not a server URL: http://",
             "-u unix:///nowhere/a|b": "cannot reach unix:///nowhere/a\\x7cb: ",
-        }.items():
-            result = rwq("check", *words.split())
-            assert (result.code, result.notes) == (3, ""), words
-            assert PLUGIN_LINE.fullmatch(result.text), words
-            assert result.text.startswith(f"RWQ UNKNOWN - {said}"), words
+        }.items(),
+    )
+    def test_an_error_is_one_line_and_unknown(self, rwq: Rwq, words: str, said: str) -> None:
+        result = rwq("check", *words.split())
+        assert (result.code, result.notes) == (3, "")
+        assert PLUGIN_LINE.fullmatch(result.text)
+        assert result.text.startswith(f"RWQ UNKNOWN - {said}")
 
     @pytest.mark.parametrize("words", [(), ("--all-queues",), ("-q", "jobs", "-q", "other")])
     def test_a_silent_server_is_unknown_in_time(

@@ -94,9 +94,9 @@ class TestSet:
         )
         assert "hunter2" not in result.text
 
-    def test_what_cannot_be_is_refused(self, three: Rwq, config: Path) -> None:
-        before = config.read_text()
-        for line, error in {
+    @pytest.mark.parametrize(
+        ("line", "error"),
+        {
             "new": "nothing to set",
             "new -q jobs": "context new in ",
             "new -u http://db1": "not a server URL",
@@ -107,10 +107,15 @@ class TestSet:
             "dev --name-color pink": "is not one of 'red'",
             "prod --password-command x": "keep one of them",
             "- -u redis://a": "a context cannot be named '-'",
-        }.items():
-            result = three("context", "set", *line.split())
-            assert (result.code, result.text, error in result.notes) == (2, "", True), line
-            assert "hunter2" not in result.notes
+        }.items(),
+    )
+    def test_what_cannot_be_is_refused(
+        self, three: Rwq, config: Path, line: str, error: str
+    ) -> None:
+        before = config.read_text()
+        result = three("context", "set", *line.split())
+        assert (result.code, result.text, error in result.notes) == (2, "", True)
+        assert "hunter2" not in result.notes
         assert config.read_text() == before
 
 

@@ -70,19 +70,24 @@ def test_the_file_is_private_and_named_after_the_item(
     assert file.endswith("/___a_b.json")
 
 
-def test_a_newline_added_by_the_editor_is_dropped(rwq: Rwq, foreign: Foreign, edit: Edit) -> None:
-    for data, written, result in (
+@pytest.mark.parametrize(
+    ("data", "written", "result"),
+    [
         (b"a", b"b\n", b"b"),
         (b"a\n", b"b\n", b"b\n"),
         (b"a", b"b\n\n", b"b\n"),
         (b"a\r\nb", b"a\r\nc\r\n", b"a\r\nc"),
         (b"a\n", b"b", b"b"),
         (b"", b"b\n", b"b"),
-    ):
-        foreign.raw.set("jobs:item:a", data)
-        (rwq.home / "new").write_bytes(written)
-        assert edit(f'cat {shlex.quote(str(rwq.home))}/new > "$1"', "a").code == 0
-        assert foreign.raw.get("jobs:item:a") == result
+    ],
+)
+def test_a_newline_added_by_the_editor_is_dropped(
+    rwq: Rwq, foreign: Foreign, edit: Edit, data: bytes, written: bytes, result: bytes
+) -> None:
+    foreign.raw.set("jobs:item:a", data)
+    (rwq.home / "new").write_bytes(written)
+    assert edit(f'cat {shlex.quote(str(rwq.home))}/new > "$1"', "a").code == 0
+    assert foreign.raw.get("jobs:item:a") == result
 
 
 def test_nothing_is_written_if_nothing_changed(
@@ -246,17 +251,21 @@ def test_nothing_in_place_of_data_needs_yes(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.get("jobs:item:a") == b""
 
 
-def test_to_break_json_needs_yes(rwq: Rwq, foreign: Foreign) -> None:
-    for before, after in (
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
         (b'{"a": 1}', b'{"a": 1'),
         (b"17", b"17 apples"),
         (b'"\xc3\xa4"', b'"\xff"'),
         # Too deep to tell.
         (b"[" * 100_000 + b"]" * 100_000, b"x"),
-    ):
-        foreign.raw.set("jobs:item:a", before)
-        result = rwq("edit", "a", "-f", "-", stdin=after)
-        assert (result.code, foreign.raw.get("jobs:item:a")) == (2, before)
-        assert "use --yes" in result.notes
-        assert rwq("edit", "a", "-f", "-", "--yes", stdin=after).code == 0
-        assert foreign.raw.get("jobs:item:a") == after
+    ],
+    ids=["an object", "a number", "a text", "deep"],
+)
+def test_to_break_json_needs_yes(rwq: Rwq, foreign: Foreign, before: bytes, after: bytes) -> None:
+    foreign.raw.set("jobs:item:a", before)
+    result = rwq("edit", "a", "-f", "-", stdin=after)
+    assert (result.code, foreign.raw.get("jobs:item:a")) == (2, before)
+    assert "use --yes" in result.notes
+    assert rwq("edit", "a", "-f", "-", "--yes", stdin=after).code == 0
+    assert foreign.raw.get("jobs:item:a") == after

@@ -21,10 +21,6 @@ def ids(rwq: Rwq, *words: str) -> list[str]:
     return result.text.split()
 
 
-def positions(rwq: Rwq, *words: str) -> list[int | None]:
-    return [record["position"] for record in rwq("ls", *words, "-o", "json").json]
-
-
 def test_a_page_and_its_positions(rwq: Rwq, five: Foreign) -> None:
     for words, page in (
         ("", "w1 w2 w3 w4 w5"),
@@ -35,7 +31,8 @@ def test_a_page_and_its_positions(rwq: Rwq, five: Foreign) -> None:
         ("--tail -n 2 --offset 1", "w4 w3"),
     ):
         assert ids(rwq, *words.split()) == page.split(), words
-        assert positions(rwq, *words.split()) == [int(each[1]) - 1 for each in page.split()]
+        records = rwq("ls", *words.split(), "-o", "json").json
+        assert [record["position"] for record in records] == [int(i[1]) - 1 for i in page.split()]
     five.waiting(*(b"x%04d" % number for number in range(2500)))
     assert len(ids(rwq)) == 50
     assert len(ids(rwq, "-n", "0")) == 2505

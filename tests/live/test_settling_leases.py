@@ -17,7 +17,7 @@ from rwq_cli.core.items.schedule import promote as promote_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshots import ItemSnapshot, Place
 from tests.conftest import Backend, FakeClock, Foreign, lasts
-from tests.live.foreign import Books, Program, Upstream
+from tests.live.foreign import Books, Upstream
 from tests.support import lines_of
 
 IDS = [b"id-%d" % number for number in range(200)]
@@ -77,41 +77,46 @@ CASES: dict[str, tuple[str, Act, str]] = {
 each_generation = pytest.mark.parametrize("old", [True, False], ids=["0.1", "0.3"])
 
 
+@pytest.mark.parametrize(("arrange", "act", "clean"), CASES.values(), ids=CASES)
 @each_generation
 def test_a_push_behind_a_snapshot_is_in_main_once(
-    old: bool, queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
+    old: bool,
+    queue: WorkQueue,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    foreign: Foreign,
+    arrange: str,
+    act: Act,
+    clean: str,
 ) -> None:
-    for name, (arrange, act, clean) in CASES.items():
-        raw.flushall()
-        ARRANGED[arrange](foreign)
-        cleaner = Upstream(raw, keys.name, old=old, books=Books())
-        steps = cleaner.snapshot_clean(deep=clean == "deep")
-        assert next(steps) == "snapshot"
-        act(queue)
-        for _ in steps:
-            pass
-        entries = Counter(raw.lrange(keys.main, 0, -1) + raw.lrange(keys.processing, 0, -1))
-        assert [item_id for item_id, count in entries.items() if count > 1] == [], name
+    ARRANGED[arrange](foreign)
+    cleaner = Upstream(raw, keys.name, old=old, books=Books())
+    steps = cleaner.snapshot_clean(deep=clean == "deep")
+    assert next(steps) == "snapshot"
+    act(queue)
+    for _ in steps:
+        pass
+    entries = Counter(raw.lrange(keys.main, 0, -1) + raw.lrange(keys.processing, 0, -1))
+    assert [item_id for item_id, count in entries.items() if count > 1] == []
 
 
+@pytest.mark.parametrize("name", ["light clean", "release of abandoned items"])
 @each_generation
 def test_a_push_during_a_cleaners_walk_is_in_main_once(
-    old: bool, queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
+    old: bool, queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign, name: str
 ) -> None:
-    for name in ("light clean", "release of abandoned items"):
-        raw.flushall()
-        arrange, act, clean = CASES[name]
-        ARRANGED[arrange](foreign)
-        cleaner = Upstream(raw, keys.name, old=old, books=Books())
-        steps = cleaner.snapshot_clean(deep=clean == "deep")
-        for _ in range(101):
-            # It has just pushed its fiftieth item; between its EXISTS and its push nobody can help.
-            last = next(steps)
-        assert last == "push"
-        act(queue)
-        for _ in steps:
-            pass
-        assert sorted(raw.lrange(keys.main, 0, -1)) == sorted(IDS), name
+    arrange, act, clean = CASES[name]
+    ARRANGED[arrange](foreign)
+    cleaner = Upstream(raw, keys.name, old=old, books=Books())
+    steps = cleaner.snapshot_clean(deep=clean == "deep")
+    for _ in range(101):
+        # It has just pushed its fiftieth item; between its EXISTS and its push nobody can help.
+        last = next(steps)
+    assert last == "push"
+    act(queue)
+    for _ in steps:
+        pass
+    assert sorted(raw.lrange(keys.main, 0, -1)) == sorted(IDS)
 
 
 def test_a_settling_lease_has_no_holder(
@@ -151,6 +156,7 @@ TAKES: dict[str, Callable[[WorkQueue], list[object]]] = {
 }
 
 
+@pytest.mark.parametrize("take", TAKES.values(), ids=TAKES)
 @each_generation
 @pytest.mark.parametrize("was_pushed", [False, True], ids=["abandoned", "pushed and abandoned"])
 def test_what_another_pushed_stays_with_its_worker(
@@ -162,31 +168,30 @@ def test_what_another_pushed_stays_with_its_worker(
     foreign: Foreign,
     old: bool,
     was_pushed: bool,
+    take: Callable[[WorkQueue], list[object]],
 ) -> None:
     """It is released, and a worker pops it, before the clean acts."""
     other = WorkQueue(backend.connect(), queue.name, clock=FakeClock())
-    for name, take in TAKES.items():
-        raw.flushall()
-        foreign.abandoned(b"a")
-        if was_pushed:
-            list(queue.light_clean())
-            raw.rpoplpush(keys.main, keys.processing)
-        books = Books(live={b"a": b"data of a"}, added=1)
-        worker = Upstream(raw, keys.name, old=old, books=books).work()
+    foreign.abandoned(b"a")
+    if was_pushed:
+        list(queue.light_clean())
+        raw.rpoplpush(keys.main, keys.processing)
+    books = Books(live={b"a": b"data of a"}, added=1)
+    worker = Upstream(raw, keys.name, old=old, books=books).work()
 
-        def return_and_pop(worker: Program = worker) -> None:
-            clock.during_sleep = None
-            # The grace period takes no time here.
-            time.sleep(0.002)
-            assert [str(each.status) for each in other.release(b"a", force=True)] == ["released"]
-            next(worker)
+    def return_and_pop() -> None:
+        clock.during_sleep = None
+        # The grace period takes no time here.
+        time.sleep(0.002)
+        assert [str(each.status) for each in other.release(b"a", force=True)] == ["released"]
+        next(worker)
 
-        clock.during_sleep = return_and_pop
-        assert take(queue) == [], name
-        assert (raw.lrange(keys.main, 0, -1), raw.lrange(keys.processing, 0, -1)) == ([], [b"a"])
-        for _ in worker:
-            pass
-        assert (books.completed, raw.exists(keys.main, keys.processing)) == (1, 0), name
+    clock.during_sleep = return_and_pop
+    assert take(queue) == []
+    assert (raw.lrange(keys.main, 0, -1), raw.lrange(keys.processing, 0, -1)) == ([], [b"a"])
+    for _ in worker:
+        pass
+    assert (books.completed, raw.exists(keys.main, keys.processing)) == (1, 0)
 
 
 def test_a_dead_workers_item_is_taken_while_settling(

@@ -60,13 +60,15 @@ def test_a_directory_of_another_user_is_refused(
             getattr(local_server, verb)()
 
 
-def test_a_directory_can_have_a_strange_name(new_server: NewServer, tmp_path: Path) -> None:
-    for name in ("two words", 'it\'s "quoted"', "Größe%s", "--port 7", "a%41?b#c"):
-        server = new_server(tmp_path / name)
-        server.ensure_running()
-        assert (tmp_path / name / "valkey.sock").is_socket()
-        with client(server) as connection:
-            assert connection.ping()
+@pytest.mark.parametrize("name", ["two words", 'it\'s "quoted"', "Größe%s", "--port 7", "a%41?b#c"])
+def test_a_directory_can_have_a_strange_name(
+    new_server: NewServer, tmp_path: Path, name: str
+) -> None:
+    server = new_server(tmp_path / name)
+    server.ensure_running()
+    assert (tmp_path / name / "valkey.sock").is_socket()
+    with client(server) as connection:
+        assert connection.ping()
 
 
 # A directory whose path is too long for a unix socket

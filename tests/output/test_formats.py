@@ -176,46 +176,28 @@ def test_each_format_has_the_counts_or_outcomes(anew: Run, line: str) -> None:
         assert all(failure.startswith("rwq: ") for failure in named), output
 
 
-@pytest.mark.parametrize(
-    ("line", "ids", "failed", "summary"),
-    [
-        ("add --id new x", "new", "", "added 1"),
-        ("add --id w1 x", "", "", "duplicates 1"),
-        ("complete w1 gone", "w1", "gone", "completed 1, missing 1"),
-        ("touch l1 w1 gone", "l1", "w1 gone", "touched 1, not leased 1, missing 1"),
-        ("clean light --grace 0", "a1 a2 g1", "", "returned 2, dropped 1"),
-    ],
-)
-def test_ids_are_those_acted_on(anew: Run, line: str, ids: str, failed: str, summary: str) -> None:
-    result = anew(line, "-o", "ids")
-    # The order is that of the work, which a clean may choose.
-    assert sorted(result.text.split()) == ids.split()
-    *failures, last = result.notes.splitlines()
-    assert last.partition("; undo file")[0] == summary
-    assert [failure.split(": ")[1] for failure in failures] == failed.split()
-
-
 # What the doctor says of the servers of the tests.
 OF_THE_SERVER = "restarted,flushed,no-persistence"
 
 
 class TestEmpty:
+    @pytest.mark.parametrize("line", EMPTY)
     @pytest.mark.needs("no-touch")
-    def test_machines_get_an_empty_listing(self, run: Run, rwq: Rwq) -> None:
-        for line in EMPTY:
-            note = "" if line == "queues" else absent(rwq.variables["RWQ_URL"])
-            more = DEEP if line == "ls all" else ""
-            assert run(line, "-o", "json").as_tuple() == (0, "[]\n", note + more), line
-            assert run(line, "-o", "ids").as_tuple() == (0, "", note), line
-            # A queue has no data.
-            for output in ("jsonl", "plain", *(() if line == "queues" else ("data",))):
-                assert run(line, "-o", output).as_tuple() == (0, "", note + more), (line, output)
-            header = run(line, "-o", "csv")
-            assert (header.code, header.text.count("\n")) == (0, 1), line
-            assert "id," in header.text or header.text.startswith("queue,"), line
+    def test_machines_get_an_empty_listing(self, run: Run, rwq: Rwq, line: str) -> None:
+        note = "" if line == "queues" else absent(rwq.variables["RWQ_URL"])
+        more = DEEP if line == "ls all" else ""
+        assert run(line, "-o", "json").as_tuple() == (0, "[]\n", note + more)
+        assert run(line, "-o", "ids").as_tuple() == (0, "", note)
+        # A queue has no data.
+        for output in ("jsonl", "plain", *(() if line == "queues" else ("data",))):
+            assert run(line, "-o", output).as_tuple() == (0, "", note + more), (line, output)
+        header = run(line, "-o", "csv")
+        assert (header.code, header.text.count("\n")) == (0, 1)
+        assert "id," in header.text or header.text.startswith("queue,")
 
-    def test_people_get_a_sentence(self, run: Run, rwq: Rwq) -> None:
-        for line, sentence in {
+    @pytest.mark.parametrize(
+        ("line", "sentence"),
+        {
             "ls": "No waiting items in jobs.",
             "ls processing": "No processing items in jobs.",
             "ls abandoned": "No abandoned items in jobs.",
@@ -223,10 +205,12 @@ class TestEmpty:
             "leases": "No leases in jobs.",
             "queues": "No queues on this server.",
             "queues 'x*'": "No such queues.",
-        }.items():
-            note = "" if line.startswith("queues") else absent(rwq.variables["RWQ_URL"])
-            note += DEEP if line == "ls all" else ""
-            assert run(line, "-o", "table").as_tuple() == (0, f"{sentence}\n", note)
+        }.items(),
+    )
+    def test_people_get_a_sentence(self, run: Run, rwq: Rwq, line: str, sentence: str) -> None:
+        note = "" if line.startswith("queues") else absent(rwq.variables["RWQ_URL"])
+        note += DEEP if line == "ls all" else ""
+        assert run(line, "-o", "table").as_tuple() == (0, f"{sentence}\n", note)
 
     def test_a_doctor_of_no_queues_finds_nothing(self, run: Run) -> None:
         for output, text in {"json": "[]\n", "jsonl": "", "ids": ""}.items():
@@ -248,11 +232,9 @@ def test_an_item_in_json(run: Run, foreign: Foreign) -> None:
     )
 
 
-def test_plain_lines_have_the_columns_of_the_help(run: Run, foreign: Foreign) -> None:
-    fill(foreign)
-    run("bury w1")
-    foreign.delayed(b"d1", 4_000_000_000_000)
-    for line, record in (
+@pytest.mark.parametrize(
+    ("line", "record"),
+    [
         ("ls", "waiting"),
         ("ls delayed", "delayed"),
         ("ls buried", "buried"),
@@ -263,18 +245,23 @@ def test_plain_lines_have_the_columns_of_the_help(run: Run, foreign: Foreign) ->
         ("lease --dry-run -n 2 -q jobs -q other", "of several queues"),
         ("leases -q jobs -q other", "of several queues"),
         ("queues", "a queue"),
-    ):
-        plain = COMMANDS[line.split()[0]].manual.plain
-        fields = (
-            plain[record].replace("the same, then", f"{next(iter(plain.values()))},").split(", ")
-        )
-        rows = tabbed(run(line))
-        assert rows
-        assert {len(row) for row in rows} == {len(fields)}, line
-        records = run(line, "-o", "jsonl").jsonl
-        assert fields[0] == ("queue" if line == "queues" else "id")
-        for name in ("id", "state", "bytes", "queue", "waiting", "due_ms", "reason", "position"):
-            if name in fields:
-                column = [row[fields.index(name)] for row in rows]
-                values = [each[name] for each in records]
-                assert column == ["" if value is None else str(value) for value in values], line
+    ],
+)
+def test_plain_lines_have_the_columns_of_the_help(
+    run: Run, foreign: Foreign, line: str, record: str
+) -> None:
+    fill(foreign)
+    run("bury w1")
+    foreign.delayed(b"d1", 4_000_000_000_000)
+    plain = COMMANDS[line.split()[0]].manual.plain
+    fields = plain[record].replace("the same, then", f"{next(iter(plain.values()))},").split(", ")
+    rows = tabbed(run(line))
+    assert rows
+    assert {len(row) for row in rows} == {len(fields)}
+    records = run(line, "-o", "jsonl").jsonl
+    assert fields[0] == ("queue" if line == "queues" else "id")
+    for name in ("id", "state", "bytes", "queue", "waiting", "due_ms", "reason", "position"):
+        if name in fields:
+            column = [row[fields.index(name)] for row in rows]
+            values = [each[name] for each in records]
+            assert column == ["" if value is None else str(value) for value in values]

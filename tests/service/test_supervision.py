@@ -170,20 +170,25 @@ def test_without_a_manager_nothing_happens(name: str) -> None:
         made.ready("x")
 
 
-def test_the_watchdog_is_this_process_s(manager: Manager) -> None:
-    for variables, is_notified in (
+@pytest.mark.parametrize(
+    ("variables", "is_notified"),
+    [
         ({}, False),
         ({"WATCHDOG_USEC": "20000"}, True),
         ({"WATCHDOG_USEC": "20000", "WATCHDOG_PID": str(os.getpid())}, True),
         ({"WATCHDOG_USEC": "20000", "WATCHDOG_PID": "1"}, False),
         ({"WATCHDOG_USEC": "0"}, False),
         ({"WATCHDOG_USEC": "soon"}, False),
-    ):
-        with supervised(None, variables={"NOTIFY_SOCKET": manager.name, **variables}):
-            if is_notified:
-                assert [manager.received() for _ in range(3)] == [b"WATCHDOG=1"] * 3
-        while (message := manager.received()) != b"STOPPING=1":
-            assert (message, is_notified) == (b"WATCHDOG=1", True)
+    ],
+)
+def test_the_watchdog_is_this_process_s(
+    manager: Manager, variables: dict[str, str], is_notified: bool
+) -> None:
+    with supervised(None, variables={"NOTIFY_SOCKET": manager.name, **variables}):
+        if is_notified:
+            assert [manager.received() for _ in range(3)] == [b"WATCHDOG=1"] * 3
+    while (message := manager.received()) != b"STOPPING=1":
+        assert (message, is_notified) == (b"WATCHDOG=1", True)
 
 
 def test_the_watchdog_hears_nothing_of_a_stuck_process(manager: Manager) -> None:

@@ -165,21 +165,28 @@ def test_a_closed_stdout_does_not_fail_items(rwq: Rwq, raw: redis.Redis, foreign
     assert contents(raw) == {}
 
 
-def test_times_that_mean_nothing_are_refused(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-    foreign.waiting(b"1")
-    before = contents(raw)
-    no_result = "a result must be kept for at least 1 ms; give a longer time"
-    no_lease = "a lease must last at least 1 ms; give a longer time"
-    for words, error in {
+NO_RESULT = "a result must be kept for at least 1 ms; give a longer time"
+NO_LEASE = "a lease must last at least 1 ms; give a longer time"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    {
         "--max-time 0": "--max-time must be longer than 0; without it, there is no limit",
         "--backoff 30m": "--backoff is longer than --backoff-max; --backoff-max 30m allows it",
-        "--result --result-ttl 0": no_result,
-        "--dry-run --result-ttl 0.0004": no_result,
-        "--for 0": no_lease,
-        "--for 0.4ms": no_lease,
-    }.items():
-        result = rwq(*DRAIN, *words.split(), "--", "true")
-        assert result.as_tuple() == (2, "", f"rwq: error: {error}\n")
+        "--result --result-ttl 0": NO_RESULT,
+        "--dry-run --result-ttl 0.0004": NO_RESULT,
+        "--for 0": NO_LEASE,
+        "--for 0.4ms": NO_LEASE,
+    }.items(),
+)
+def test_times_that_mean_nothing_are_refused(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign, words: str, error: str
+) -> None:
+    foreign.waiting(b"1")
+    before = contents(raw)
+    result = rwq(*DRAIN, *words.split(), "--", "true")
+    assert result.as_tuple() == (2, "", f"rwq: error: {error}\n")
     assert contents(raw) == before
 
 

@@ -63,12 +63,9 @@ class TestInput:
             guard = raw.get(f"jobs:lease:{item_id}") or b""
             assert guard.startswith(b"rwq-buried:" + reason)
 
-    def test_options_that_do_not_fit_are_an_error(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        before = contents(raw)
-        for line, said in {
+    @pytest.mark.parametrize(
+        ("line", "said"),
+        {
             "-- echo {data}": "{data} needs --input arg; ",
             "-- echo x{file}": "{file} needs --input file; ",
             "--input file -- echo": "--input file needs {file} among the arguments",
@@ -82,10 +79,16 @@ class TestInput:
             "--clean 10ms -- true": "--clean must be at least 1s; ",
             "-j 100000000 -- true": "100,000,000 commands at once need ",
             "--joblog /nowhere/log -- true": "cannot write the job log /nowhere/log: ",
-        }.items():
-            result = rwq("work", "--drain", *line.split())
-            assert (result.code, result.text) == (2, ""), line
-            assert result.notes.startswith(f"rwq: error: {said}"), line
+        }.items(),
+    )
+    def test_options_that_do_not_fit_are_an_error(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, line: str, said: str
+    ) -> None:
+        foreign.waiting(b"1")
+        before = contents(raw)
+        result = rwq("work", "--drain", *line.split())
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith(f"rwq: error: {said}")
         assert contents(raw) == before
 
     def test_a_placeholder_is_literal_beside_an_input(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -221,16 +224,21 @@ class TestTasks:
         task.chmod(0o755)
         (directory / "README").write_text("no program\n")
 
-    def test_runs_the_program_that_the_data_name(self, rwq: Rwq, raw: redis.Redis) -> None:
-        for data, out in {
+    @pytest.mark.parametrize(
+        ("data", "out"),
+        {
             b'["greet", ["ann", 7, null, {"a": "\xc3\xbc"}]]': 'hello: 4 ann 7 null {"a":"ü"}',
             b'["greet", [1.50, 1e400, {"a": [1E5, NaN]}]]': 'hello: 3 1.50 1e400 {"a":[1E5,NaN]}',
             b'["greet"]': "hello: 0 ",
             b'{"task": "greet", "to": ["\\ud800", -Infinity]}': "hello: 0 ",
-        }.items():
-            put(raw, b"1", data)
-            result = rwq(*DRAIN, "--task-dir", str(rwq.home / "tasks"))
-            assert result.as_tuple() == (0, f"{out}\n{len(data)}\n", "completed 1\n")
+        }.items(),
+    )
+    def test_runs_the_program_that_the_data_name(
+        self, rwq: Rwq, raw: redis.Redis, data: bytes, out: str
+    ) -> None:
+        put(raw, b"1", data)
+        result = rwq(*DRAIN, "--task-dir", str(rwq.home / "tasks"))
+        assert result.as_tuple() == (0, f"{out}\n{len(data)}\n", "completed 1\n")
 
     def test_buries_what_names_none(self, rwq: Rwq, raw: redis.Redis) -> None:
         neither = 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'

@@ -142,18 +142,23 @@ def test_on_fail_release_leaves_a_slot_empty_briefly(rwq: Rwq, foreign: Foreign)
 class TestACommandThatCannotRun:
     """Nothing is leased: it is looked for before."""
 
-    def test_is_an_error_at_the_start(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"1")
-        before = contents(raw)
-        for word, reason in {
+    @pytest.mark.parametrize(
+        ("word", "reason"),
+        {
             "no-such-program": "command not found",
             "/nowhere/work": "no such file",
             "/tmp": "it is a directory",
             "/etc/passwd": "permission denied",
-        }.items():
-            result = rwq("work", "--", word)
-            assert (result.code, result.text) == (2, "")
-            assert result.notes.startswith(f"rwq: error: cannot run {word}: {reason}; ")
+        }.items(),
+    )
+    def test_is_an_error_at_the_start(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, word: str, reason: str
+    ) -> None:
+        foreign.waiting(b"1")
+        before = contents(raw)
+        result = rwq("work", "--", word)
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith(f"rwq: error: cannot run {word}: {reason}; ")
         assert contents(raw) == before
 
     def test_a_script_without_an_interpreter_is_put_back(

@@ -25,13 +25,12 @@ def found(queue: WorkQueue) -> dict[str, list[bytes]]:
     return {code: sorted(each) for code, each in ids.items()}
 
 
-def test_strange_names_beside_others(backend: Backend, raw: Redis) -> None:
-    for name in (b"*", b"[j]obs", b"job?", b"\x00\xff\\", b"jobs:item:x"):
-        raw.flushall()
-        for item_id, case in ITEM_CASES.items():
-            case.make(Foreign(raw, name), item_id.encode())
-        assert found(WorkQueue(backend.connect(), b"jobs")) == {}
-        assert found(WorkQueue(backend.connect(), name)).keys() > {"orphaned", "ghost", "held"}
+@pytest.mark.parametrize("name", [b"*", b"[j]obs", b"job?", b"\x00\xff\\", b"jobs:item:x"])
+def test_strange_names_beside_others(backend: Backend, raw: Redis, name: bytes) -> None:
+    for item_id, case in ITEM_CASES.items():
+        case.make(Foreign(raw, name), item_id.encode())
+    assert found(WorkQueue(backend.connect(), b"jobs")) == {}
+    assert found(WorkQueue(backend.connect(), name)).keys() > {"orphaned", "ghost", "held"}
 
 
 def test_an_item_named_like_a_list_is_no_queue(queue: WorkQueue, foreign: Foreign) -> None:

@@ -12,7 +12,7 @@ from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.restore import OnConflict, edit_items, restore
 from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped
 from tests.conftest import Foreign, Interleaved, contents
-from tests.item_cases import ITEM_CASES
+from tests.item_cases import ITEM_CASES, ItemCase
 from tests.support import Journal, many
 
 NEW = sha256(b"new").hexdigest()
@@ -37,15 +37,16 @@ def put_back(queue: WorkQueue, edited: dict[ItemSnapshot, str]) -> dict[bytes, S
     return {outcome.item_id: outcome.status for outcome in outcomes}
 
 
-def test_only_the_data_of_an_item_in_any_state_change(queue: WorkQueue, foreign: Foreign) -> None:
-    for name, case in ITEM_CASES.items():
-        foreign.raw.flushall()
-        case.make(foreign, b"a")
-        before = contents(foreign.raw)
-        if case.state.is_item and case.state is not State.WRONG_TYPE:
-            assert edit(queue, read(queue, b"a"), b"\x00new\xff") is Status.SET
-            before[b"jobs:item:a"] = b"\x00new\xff"
-        assert contents(foreign.raw) == before, name
+@pytest.mark.parametrize("case", ITEM_CASES.values(), ids=ITEM_CASES)
+def test_only_the_data_of_an_item_in_any_state_change(
+    queue: WorkQueue, foreign: Foreign, case: ItemCase
+) -> None:
+    case.make(foreign, b"a")
+    before = contents(foreign.raw)
+    if case.state.is_item and case.state is not State.WRONG_TYPE:
+        assert edit(queue, read(queue, b"a"), b"\x00new\xff") is Status.SET
+        before[b"jobs:item:a"] = b"\x00new\xff"
+    assert contents(foreign.raw) == before
 
 
 def test_the_expiry_of_the_data_stays_also_in_an_undo(queue: WorkQueue, foreign: Foreign) -> None:

@@ -101,18 +101,17 @@ def test_a_clean_of_each_state(
     assert clean(queue, kind) == []
 
 
+@pytest.mark.parametrize("structure", ["queue", "processing", "cleaning", "delayed"])
 @each_kind
 def test_a_structure_of_another_type_is_an_error(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
+    queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str, structure: str
 ) -> None:
-    for structure in ("queue", "processing", "cleaning", "delayed"):
-        raw.flushall()
-        foreign.abandoned(b"1")
-        raw.set(f"jobs:{structure}", b"text")
-        before = contents(raw)
-        with pytest.raises(WrongType):
-            clean(queue, kind)
-        assert contents(raw) == before
+    foreign.abandoned(b"1")
+    raw.set(f"jobs:{structure}", b"text")
+    before = contents(raw)
+    with pytest.raises(WrongType):
+        clean(queue, kind)
+    assert contents(raw) == before
 
 
 class TestGrace:

@@ -6,7 +6,7 @@ from redis import Redis
 from rwq_cli.core import Code, Diagnosis, Finding, Server, WorkQueue, connect
 from rwq_cli.core.batches import Budget
 from tests.conftest import QUEUE, AsUser, FakeClock, Foreign, Interleaved, StartServer, contents
-from tests.item_cases import BROKEN, ITEM_CASES, STRANGE_IDS, real_items
+from tests.item_cases import BROKEN, ITEM_CASES, STRANGE_IDS, ItemCase, real_items
 
 # Of the server and the queue's name, the same in all of these tests.
 AROUND = frozenset(
@@ -33,33 +33,32 @@ def finding(diagnosis: Diagnosis, code: Code) -> Finding:
     return found
 
 
+@pytest.mark.parametrize("case", ITEM_CASES.values(), ids=ITEM_CASES)
 def test_each_case_has_its_findings_fixed_or_left(
-    queue: WorkQueue, foreign: Foreign, raw: Redis
+    queue: WorkQueue, foreign: Foreign, raw: Redis, case: ItemCase
 ) -> None:
-    for name, case in ITEM_CASES.items():
-        raw.flushall()
-        case.make(foreign, STRANGE_ID)
-        before = contents(raw)
-        items = real_items(raw, foreign)
-        found = queue.diagnose()
-        assert counted(found) == dict.fromkeys(case.findings, (1, 0, 1)), name
-        severe = {code: left for code, left in case.findings.items() if code.severity != "note"}
-        assert found.is_healthy is not bool(severe), name
-        for one in found.findings:
-            if one.code not in AROUND:
-                assert one.examples == ((STRANGE_ID,) if not one.of_keys else one.examples)
-        planned = queue.diagnose(fix=True, dry_run=True)
-        assert planned.is_healthy is not bool(severe), name
-        assert contents(raw) == before, name
-        assert queue.state(STRANGE_ID) is case.state, name
-        done = queue.diagnose(fix=True)
-        assert done.is_healthy is not any(severe.values()), name
-        wanted = {code: (1, 0, 1) if left else (1, 1, 0) for code, left in case.findings.items()}
-        assert counted(planned) == counted(done) == wanted, name
-        assert queue.state(STRANGE_ID) is case.state_after, name
-        assert real_items(raw, foreign) == items, name
-        again = counted(queue.diagnose(fix=True))
-        assert again == {code: (1, 0, 1) for code, left in case.findings.items() if left}, name
+    case.make(foreign, STRANGE_ID)
+    before = contents(raw)
+    items = real_items(raw, foreign)
+    found = queue.diagnose()
+    assert counted(found) == dict.fromkeys(case.findings, (1, 0, 1))
+    severe = {code: left for code, left in case.findings.items() if code.severity != "note"}
+    assert found.is_healthy is not bool(severe)
+    for one in found.findings:
+        if one.code not in AROUND:
+            assert one.examples == ((STRANGE_ID,) if not one.of_keys else one.examples)
+    planned = queue.diagnose(fix=True, dry_run=True)
+    assert planned.is_healthy is not bool(severe)
+    assert contents(raw) == before
+    assert queue.state(STRANGE_ID) is case.state
+    done = queue.diagnose(fix=True)
+    assert done.is_healthy is not any(severe.values())
+    wanted = {code: (1, 0, 1) if left else (1, 1, 0) for code, left in case.findings.items()}
+    assert counted(planned) == counted(done) == wanted
+    assert queue.state(STRANGE_ID) is case.state_after
+    assert real_items(raw, foreign) == items
+    again = counted(queue.diagnose(fix=True))
+    assert again == {code: (1, 0, 1) for code, left in case.findings.items() if left}
 
 
 class TestGrace:
@@ -95,46 +94,46 @@ class TestGrace:
         queue.diagnose(fix=True)
         assert clock.slept_s == []
 
+    @pytest.mark.parametrize("name", OF_IDS)
     def test_what_looks_broken_only_once_is_not_a_finding(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock, name: str
     ) -> None:
         def heal() -> None:
             raw.flushall()
             foreign.leased(b"x")
 
         clock.during_sleep = heal
-        for name in OF_IDS:
-            raw.flushall()
-            clock.slept_s.clear()
-            BROKEN[name].make(foreign, b"x")
-            assert counted(queue.diagnose(fix=True, grace_s=2.5)) == {}, name
-            assert clock.slept_s == [2.5]
-            assert (queue.state(b"x"), raw.dbsize()) == ("leased", 4), name
+        raw.flushall()
+        clock.slept_s.clear()
+        BROKEN[name].make(foreign, b"x")
+        assert counted(queue.diagnose(fix=True, grace_s=2.5)) == {}
+        assert clock.slept_s == [2.5]
+        assert (queue.state(b"x"), raw.dbsize()) == ("leased", 4)
 
 
+@pytest.mark.parametrize("name", CURABLE)
 def test_an_item_leased_meanwhile_is_left_alone(
-    interleaved: Interleaved, foreign: Foreign, raw: Redis, clock: FakeClock
+    interleaved: Interleaved, foreign: Foreign, raw: Redis, clock: FakeClock, name: str
 ) -> None:
     """Right before each script that acts: it looks once more."""
     queue = WorkQueue(interleaved, QUEUE, clock=clock)
-    for name in CURABLE:
-        raw.flushall()
-        BROKEN[name].make(foreign, b"x")
-        acted: list[str] = []
+    raw.flushall()
+    BROKEN[name].make(foreign, b"x")
+    acted: list[str] = []
 
-        def take_up(command: str, acted: list[str] = acted) -> None:
-            if command in ACTS and not acted:
-                acted.append(command)
-                raw.flushall()
-                foreign.leased(b"x", holder=b"live worker")
+    def take_up(command: str, acted: list[str] = acted) -> None:
+        if command in ACTS and not acted:
+            acted.append(command)
+            raw.flushall()
+            foreign.leased(b"x", holder=b"live worker")
 
-        interleaved.before = take_up
-        found = counted(queue.diagnose(fix=True))
-        assert acted, name
-        assert {fixed + left for _, fixed, left in found.values()} <= {0, 1}
-        assert queue.state(b"x") == "leased"
-        assert raw.lrange("jobs:processing", 0, -1) == [b"x"]
-        assert raw.get("jobs:lease:x") == b"live worker"
+    interleaved.before = take_up
+    found = counted(queue.diagnose(fix=True))
+    assert acted
+    assert {fixed + left for _, fixed, left in found.values()} <= {0, 1}
+    assert queue.state(b"x") == "leased"
+    assert raw.lrange("jobs:processing", 0, -1) == [b"x"]
+    assert raw.get("jobs:lease:x") == b"live worker"
 
 
 def test_only_the_requested_codes_are_found_and_fixed(queue: WorkQueue, foreign: Foreign) -> None:
@@ -173,19 +172,20 @@ class TestEmptyIds:
 
 
 class TestKeys:
+    @pytest.mark.parametrize(
+        "key", ["queue", "processing", "cleaning", "delayed", "buried", "returns"]
+    )
     def test_of_the_queue_itself_of_the_wrong_type(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, key: str
     ) -> None:
-        for key in ("queue", "processing", "cleaning", "delayed", "buried", "returns"):
-            raw.flushall()
-            foreign.abandoned(b"a")
-            raw.set(f"jobs:{key}", "x")
-            before = contents(raw)
-            found = queue.diagnose(fix=True)
-            assert counted(found) == {Code.WRONG_TYPE: (1, 0, 1)}
-            assert finding(found, Code.WRONG_TYPE).examples == (f"jobs:{key}".encode(),)
-            assert (found.items, found.is_healthy) == (None, False)
-            assert contents(raw) == before
+        foreign.abandoned(b"a")
+        raw.set(f"jobs:{key}", "x")
+        before = contents(raw)
+        found = queue.diagnose(fix=True)
+        assert counted(found) == {Code.WRONG_TYPE: (1, 0, 1)}
+        assert finding(found, Code.WRONG_TYPE).examples == (f"jobs:{key}".encode(),)
+        assert (found.items, found.is_healthy) == (None, False)
+        assert contents(raw) == before
 
     def test_keys_that_belong_to_nothing_are_foreign(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis

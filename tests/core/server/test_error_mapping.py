@@ -108,22 +108,26 @@ REPLIES: list[tuple[str, tuple[type[ServerError], str, str | None]]] = [
 ]
 
 
-def test_the_first_word_of_a_reply_decides() -> None:
+@pytest.mark.parametrize(
+    ("reply", "kind", "words", "hint"), [(reply, *expected) for reply, expected in REPLIES]
+)
+def test_the_first_word_of_a_reply_decides(
+    reply: str, kind: type[ServerError], words: str, hint: str | None
+) -> None:
     """By what a server answers to every command."""
-    for reply, (kind, words, hint) in REPLIES:
-        with answering(f"-{reply}\r\n".encode()) as url:
-            connection = connect(Server(url, patience_s=0))
-            with pytest.raises(ServerError) as caught:
-                connection.call_all([ScriptCommand("lease", [], [])])
-            with pytest.raises(kind):
-                list(connection.stream([ScriptCommand("lease", [], [])]))
-        error = caught.value
-        assert type(error) is kind, reply
-        assert words in error.message
-        assert (hint is None) == (error.hint is None)
-        assert hint is None or hint in str(error.hint)
-        assert not error.in_doubt
-        assert not re.search("user_script|" + SHA, error.message)
+    with answering(f"-{reply}\r\n".encode()) as url:
+        connection = connect(Server(url, patience_s=0))
+        with pytest.raises(ServerError) as caught:
+            connection.call_all([ScriptCommand("lease", [], [])])
+        with pytest.raises(kind):
+            list(connection.stream([ScriptCommand("lease", [], [])]))
+    error = caught.value
+    assert type(error) is kind
+    assert words in error.message
+    assert (hint is None) == (error.hint is None)
+    assert hint is None or hint in str(error.hint)
+    assert not error.in_doubt
+    assert not re.search("user_script|" + SHA, error.message)
 
 
 def test_a_bug_in_a_script_is_named_with_its_line() -> None:

@@ -182,11 +182,11 @@ REFUSED = (
 )
 
 
-def test_a_url_that_is_refused() -> None:
-    for url, message, hint in REFUSED:
-        with pytest.raises(InvalidArgument) as caught:
-            connect(Server(url))
-        assert (caught.value.message, caught.value.hint) == (message, hint)
+@pytest.mark.parametrize(("url", "message", "hint"), REFUSED)
+def test_a_url_that_is_refused(url: str, message: str, hint: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        connect(Server(url))
+    assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
 def test_an_option_that_is_not_supported() -> None:
@@ -284,8 +284,9 @@ def test_tickets_that_a_tls_server_sends_unasked(server: PrivateServer, tmp_path
             connection.close()
 
 
-def test_the_address_of_a_server_has_no_credentials() -> None:
-    for url, address in (
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
         ("redis://ops:hunter2@localhost:7391/2", "redis://localhost:7391/2"),
         ("redis://localhost?password=a@hunter2", "redis://localhost:6379/0"),
         ("rediss://host/1?db=3&ssl_password=hunter2", "rediss://host:6379/3"),
@@ -300,7 +301,9 @@ def test_the_address_of_a_server_has_no_credentials() -> None:
         ("redis+cluster://ops:hunter2@a,[::1]:7000", "redis+cluster://a:6379,[::1]:7000"),
         ("redis+sentinel://a:1,b/main", "redis+sentinel://a:1,b:26379/main/0"),
         ("rediss+sentinel://:x@a/main/3?username=y", "rediss+sentinel://a:26379/main/3"),
-    ):
-        made = connect(Server(url)).address
-        assert made == address
-        assert is_same_server(made, address)
+    ],
+)
+def test_the_address_of_a_server_has_no_credentials(url: str, address: str) -> None:
+    made = connect(Server(url)).address
+    assert made == address
+    assert is_same_server(made, address)
