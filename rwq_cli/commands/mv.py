@@ -17,7 +17,8 @@ from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.listing import Chosen, choose
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import FOUND_DEEP, ITEMS
-from rwq_cli.core.items.move import Mover
+from rwq_cli.core.items.move import move
+from rwq_cli.core.items.transfer import Transfer
 from rwq_cli.core.model import Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.field import bytes_fields
@@ -71,11 +72,17 @@ def mv(
     to_shown = f"{opened.label_to_ask}{new}{',' if new and not is_elsewhere else ''}"
     choice = choice.including(ITEMS) if force else choice
 
-    mover = Mover(queue, target, force=force)
+    transfer = Transfer(queue, target, force=force)
 
     def act(items: Chosen, *, dry_run: bool) -> Outcomes:
         journal = None if dry_run else undo
-        return mover.move(items.ids, journal, expected=items.expected, dry_run=dry_run)
+        return move(
+            *(queue, items.ids, target, journal),
+            force=force,
+            expected=items.expected,
+            transfer=transfer,
+            dry_run=dry_run,
+        )
 
     server, context = (target.connection.address, to_context) if is_elsewhere else (None, None)
     undo = Undo(settings, queue, "mv", to=to, to_server=server, to_context=context)

@@ -49,6 +49,10 @@ class Budget(NamedTuple):
     bytes: int = 1024 * 1024
     entries: int = 500_000
 
+    def split(self, entries: Iterable[T | Flush], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+        """Split a stream, each of whose entries has so many bytes, into those of single calls."""
+        return in_batches(entries, items_max=self.items, size_max=self.bytes, size_of=size_of)
+
 
 BUDGET = Budget()
 # Longer than any list. Larger numbers would overflow in the server.

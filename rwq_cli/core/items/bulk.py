@@ -15,6 +15,7 @@ from rwq_cli.core.batches import (
     BUDGET,
     FEW_IDS,
     LONGEST_LIST,
+    Budget,
     Flush,
     acknowledged,
     in_batches,
@@ -319,9 +320,9 @@ def saving(
     is_past_middle = False
 
     def both(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
-        limits = {"items_max": GROUP_CALLS, "size_max": 4 * BUDGET.bytes}
+        limit = Budget(items=GROUP_CALLS, bytes=4 * BUDGET.bytes)
         reads = read_snapshots(queue, calls, Skipped())
-        for group in in_batches(reads, **limits, size_of=lambda r: sum(len(i.data) for i in r[1])):
+        for group in limit.split(reads, lambda read: sum(len(item.data) for item in read[1])):
             saved: list[Located] = []
             items: list[ItemSnapshot] = []
             for call, read in group:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from rwq_cli.core.batches import FLUSH, Flush
+from rwq_cli.core.batches import FLUSH, Budget, Flush
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshots import ItemSnapshot
 
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 def batches_of_a_kind(
-    lines: Iterable[Line | Flush], items_max: int, size_max: int
+    lines: Iterable[Line | Flush], limit: Budget
 ) -> Iterator[tuple[type[ItemSnapshot | Result], list[Line]]]:
     """Batches of lines of one kind, after it, with each ID at most once. An empty one is a `FLUSH`,
     which does not end a kind."""
@@ -36,8 +36,8 @@ def batches_of_a_kind(
     for line in chain(lines, (FLUSH,)):
         if batch and (
             isinstance(line, Flush)
-            or len(batch) >= items_max
-            or size >= size_max
+            or len(batch) >= limit.items
+            or size >= limit.bytes
             or line.entry.item_id in ids
             or type(line.entry) is not kind
         ):

@@ -26,69 +26,43 @@ def move(
     expected: Expected = ANY,
     grace_s: float = GRACE_S,
     undoes: tuple[bytes, Mapping[bytes, int] | None] = (b"", None),
+    transfer: Transfer | None = None,
     dry_run: bool = False,
 ) -> Outcomes:
     """Move items to the end of another queue; see `WorkQueue.move_many`.
 
-    Each is in one of the two at every instant. `undoes` are the key of the marks of a file, and the
-    number of each line.
+    Each is in one of the two at every instant.
+
+    Args:
+        undoes: The key of the marks of a file, and the number of each line.
+        transfer: That of several rounds, so that what a cut move has left is looked for once.
     """
-    return Mover(queue, to, force=force).move(
-        ids, journal, expected=expected, grace_s=grace_s, undoes=undoes, dry_run=dry_run
-    )
+    target, grace = queue.sibling(to), None if force else grace_s
 
+    def batches() -> Iterator[OutcomeBatch]:
+        # Before anything is held here.
+        target.keys.check_new()
+        target.check_one_slot()
+        if _are_near(queue, target):
+            args = _near_args(target.name, force, *undoes)
+            act = by_script(
+                *(queue, "move", args, expected, journal), dry_run=dry_run, keeps_leased=not force
+            )
+            yield from run(queue, act, ids, "moving", expected, grace_s=grace)
+            return
+        far = transfer or Transfer(queue, target, force=force)
+        act = far.acting(once_read(queue, expected), dry_run=dry_run)
+        if not dry_run:
+            act = saving(queue, journal, act, expected, keeps_leased=not force)
+        finished: set[bytes] = set()
+        with nullcontext() if dry_run else far.turn():
+            for batch in far.finishing() if dry_run else far.begin():
+                finished.update(batch.ids)
+                yield batch
+            others = (item_id for item_id in ids if item_id not in finished)
+            yield from run(queue, act, others, "moving", expected, grace_s=grace)
 
-class Mover:
-    """Moves items to another queue, in several rounds if need be: what a cut move has left is
-    looked for once."""
-
-    def __init__(self, queue: Queue, to: bytes | str | Queue, *, force: bool = False) -> None:
-        self._queue, self._to, self._force = queue, queue.sibling(to), force
-        self._transfer: Transfer | None = None
-
-    def move(
-        self,
-        ids: Iterable[bytes | Flush],
-        journal: Journal | None = None,
-        *,
-        expected: Expected = ANY,
-        grace_s: float = GRACE_S,
-        undoes: tuple[bytes, Mapping[bytes, int] | None] = (b"", None),
-        dry_run: bool = False,
-    ) -> Outcomes:
-        """Move items; see `move`."""
-        queue, to, force = self._queue, self._to, self._force
-        grace = None if force else grace_s
-
-        def batches() -> Iterator[OutcomeBatch]:
-            # Before anything is held here.
-            to.keys.check_new()
-            to.check_one_slot()
-            if _are_near(queue, to):
-                act = by_script(
-                    queue,
-                    "move",
-                    _near_args(to.name, force, *undoes),
-                    expected,
-                    journal,
-                    dry_run=dry_run,
-                    keeps_leased=not force,
-                )
-                yield from run(queue, act, ids, "moving", expected, grace_s=grace)
-                return
-            transfer = self._transfer = self._transfer or Transfer(queue, to, force=force)
-            act = transfer.acting(once_read(queue, expected), dry_run=dry_run)
-            if not dry_run:
-                act = saving(queue, journal, act, expected, keeps_leased=not force)
-            finished: set[bytes] = set()
-            with nullcontext() if dry_run else transfer.turn():
-                for batch in transfer.finishing() if dry_run else transfer.begin():
-                    finished.update(batch.ids)
-                    yield batch
-                others = (item_id for item_id in ids if item_id not in finished)
-                yield from run(queue, act, others, "moving", expected, grace_s=grace)
-
-        return Outcomes(batches())
+    return Outcomes(batches())
 
 
 def _are_near(queue: Queue, to: Queue) -> bool:

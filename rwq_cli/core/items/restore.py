@@ -3,13 +3,14 @@ replacing the data of items that is still what was read: `set_data.lua`."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from rwq_cli.core.batches import BUDGET, Acknowledged, Flush, acknowledged, in_batches
+from rwq_cli.core.batches import BUDGET, Acknowledged, Budget, Flush, acknowledged
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.lookup import Places
 from rwq_cli.core.inspect.results import Result
@@ -119,6 +120,7 @@ class _Replacement(NamedTuple):
     moving: set[bytes]
 
 
+@dataclass
 class _Restoration:
     """Restores the items of some lines; see `restore`.
 
@@ -126,38 +128,39 @@ class _Restoration:
         acknowledged: Which of the items were.
     """
 
-    def __init__(
-        self,
-        queue: Queue,
-        on_conflict: OnConflict,
-        marks: bytes,
-        journal: Journal | None,
-        front: bool,
-        in_place: bool,
-        dry_run: bool,
-    ) -> None:
-        self._queue, self._budget = queue, queue.budget("restore")
-        self._replaces = on_conflict is OnConflict.REPLACE
-        self._args = {"marks": marks, "on_conflict": on_conflict.value, "front": front}
-        self._journal, self._in_place, self._dry_run = journal, in_place, dry_run
-        self.acknowledged = Acknowledged()
+    queue: Queue
+    on_conflict: OnConflict
+    marks: bytes
+    journal: Journal | None
+    front: bool
+    in_place: bool
+    dry_run: bool
+    acknowledged: Acknowledged = field(default_factory=Acknowledged)
+
+    @property
+    def _replaces(self) -> bool:
+        return self.on_conflict is OnConflict.REPLACE
+
+    @property
+    def _budget(self) -> Budget:
+        return self.queue.budget("restore")
 
     def parts_of(
         self, lines: Iterable[Line | Flush]
     ) -> Iterator[tuple[type[ItemSnapshot | Result], list[Line]]]:
         """The lines in the parts that `restore` takes; an empty one is a pause of the source."""
         if self._replaces:
-            return batches_of_a_kind(lines, _REPLACE_ITEMS, _GROUP_BYTES)
-        return batches_of_a_kind(lines, self._budget.items, self._budget.bytes)
+            return batches_of_a_kind(lines, Budget(_REPLACE_ITEMS, _GROUP_BYTES))
+        return batches_of_a_kind(lines, self._budget)
 
     def restore(self, parts: Iterable[Sequence[Line]]) -> Iterator[OutcomeBatch]:
-        self._queue.progress.begin("restoring")
+        self.queue.progress.begin("restoring")
         batches: Iterator[OutcomeBatch] = self._send((part, _NOWHERE, {}) for part in parts)
         if self._replaces:
             batches = chain.from_iterable(map(self._replace, filter(None, parts)))
         for outcomes in batches:
             self.acknowledged.add(len(outcomes))
-            self._queue.progress.advance(len(outcomes))
+            self.queue.progress.advance(len(outcomes))
             yield outcomes
 
     def _send(
@@ -168,7 +171,7 @@ class _Restoration:
             (lines, self._words(lines, located, replaceable)) if lines else None
             for lines, located, replaceable in calls
         )
-        for lines, reply in self._queue.run_each("restore", requests, dry_run=self._dry_run):
+        for lines, reply in self.queue.run_each("restore", requests, dry_run=self.dry_run):
             if reply is REFUSED:
                 self.acknowledged.skip(len(lines))
             else:
@@ -189,31 +192,25 @@ class _Restoration:
             numbers = item.due_ms, item.buried_ms, item.returns
             words += ("" if number is None else repr(number) for number in numbers)
             words.append(replaceable.get(item.item_id, b""))
-        return script_words("restore", words, **located.args(), **self._args)
+        args = {"marks": self.marks, "on_conflict": self.on_conflict.value, "front": self.front}
+        return script_words("restore", words, **located.args(), **args)
 
     def _replace(self, part: Sequence[Line]) -> Iterator[OutcomeBatch]:
         """Restore lines, and replace only items that were read, and are in any journal.
 
         Only so much current data are read at once.
         """
-        if self._dry_run and part[0].replaced_by is None:
+        if self.dry_run and part[0].replaced_by is None:
             # What would be replaced need not be read.
-            limits = {"items_max": self._budget.items, "size_max": self._budget.bytes}
-            calls = in_batches(part, **limits, size_of=lambda line: len(line.item.data))
+            calls = self._budget.split(part, lambda line: len(line.item.data))
             yield from self._send((lines, _NOWHERE, {}) for lines in calls)
             return
         sizes = self._current_sizes(part)
-        groups = list(
-            in_batches(
-                part,
-                items_max=len(part),
-                size_max=_GROUP_BYTES,
-                size_of=lambda line: sizes.get(line.entry.item_id, 0),
-            )
-        )
+        limit = Budget(items=len(part), bytes=_GROUP_BYTES)
+        groups = list(limit.split(part, lambda line: sizes.get(line.entry.item_id, 0)))
         # One walk over the lists serves all groups.
-        is_walked = len(groups) > 1 and not self._in_place
-        seen = Seen.read(self._queue, sizes) if is_walked else None
+        is_walked = len(groups) > 1 and not self.in_place
+        seen = Seen.read(self.queue, sizes) if is_walked else None
         for lines in groups:
             yield from self._replace_group(lines, sizes, seen)
 
@@ -240,12 +237,10 @@ class _Restoration:
 
         if not plan.moving:
             seen = Seen(Places({}, {}), (0, 0), 0)
-        batches = in_rounds(self._queue, act, by_id, in_order=True, seen=seen)
+        batches = in_rounds(self.queue, act, by_id, in_order=True, seen=seen)
         replaced_by = plan.replaced_by
-        yield from recorded(
-            *(self._queue, self._journal, plan.items, batches, Status.REPLACED),
-            replaced_by=replaced_by,
-        )
+        actors = self.queue, self.journal, plan.items, batches
+        yield from recorded(*actors, Status.REPLACED, replaced_by=replaced_by)
 
     def _within_budget(
         self, call: Located, by_id: Mapping[bytes, Line], plan: _Replacement
@@ -255,14 +250,13 @@ class _Restoration:
             return len(by_id[item_id].item.data) + (hashed_bytes(current) if current else 0)
 
         first = 0
-        limits = {"items_max": self._budget.items, "size_max": self._budget.bytes}
-        for ids in in_batches(call.ids, **limits, size_of=size_of):
+        for ids in self._budget.split(call.ids, size_of):
             yield call.part(first, first + len(ids))
             first += len(ids)
 
     def _current_sizes(self, lines: Sequence[Line]) -> dict[bytes, int]:
         """By ID, the size of the data of each item that exists now."""
-        queue = self._queue
+        queue = self.queue
         ids = existing(queue, [line.entry.item_id for line in lines])
         lengths = queue.call_all([("STRLEN", queue.keys.item(i)) for i in ids], return_errors=True)
         # A key of another type is the script's to report.
@@ -275,14 +269,13 @@ class _Restoration:
         self, by_id: Mapping[bytes, Line], sizes: Mapping[bytes, int], seen: Seen | None
     ) -> Iterator[list[ItemSnapshot]]:
         """The items that exist; as they are in the lines, but for their data, if they stay."""
-        if not self._in_place:
+        if not self.in_place:
             # Reading items reads the lists.
-            yield from read_items(self._queue, sizes, Skipped(), seen)
+            yield from read_items(self.queue, sizes, Skipped(), seen)
             return
-        keys = self._queue.keys
-        limits = {"items_max": self._budget.items, "size_max": self._budget.bytes}
-        for batch in in_batches(sizes, **limits, size_of=sizes.__getitem__):
-            values = self._queue.call("MGET", *map(keys.item, batch))
+        keys = self.queue.keys
+        for batch in self._budget.split(sizes, sizes.__getitem__):
+            values = self.queue.call("MGET", *map(keys.item, batch))
             pairs = zip(batch, values, strict=True)
             yield [by_id[i].item._replace(data=data) for i, data in pairs if data is not None]
 
@@ -300,7 +293,7 @@ class _Restoration:
                 plan.tokens[item.item_id] = token_of(item.data)
                 is_held = item.lease is not None and not is_guard(item.lease)
                 is_there = (item.place, item.due_ms) == (line.item.place, line.item.due_ms)
-                if not (self._in_place or is_held or is_there):
+                if not (self.in_place or is_held or is_there):
                     plan.moving.add(item.item_id)
         return plan
 
@@ -337,9 +330,7 @@ def edit_items(
     kept = None if dry_run else journal
 
     def calls(edits: Iterable[Edit]) -> Iterator[tuple[list[bytes], Sequence[object]]]:
-        budget = queue.budget("set_data")
-        limits = {"items_max": budget.items, "size_max": budget.bytes}
-        for batch in in_batches(edits, **limits, size_of=_edited_bytes):
+        for batch in queue.budget("set_data").split(edits, _edited_bytes):
             words = (word for item, new in batch for word in (item.item_id, item.data, new))
             yield [item.item_id for item, _ in batch], script_words("set_data", words)
 
@@ -348,8 +339,7 @@ def edit_items(
             queue.connection.set_no_touch()
         queue.check_one_slot()
         queue.progress.begin("editing")
-        limits = {"items_max": _GROUP_ITEMS, "size_max": 4 * BUDGET.bytes}
-        for group in in_batches(edits, **limits, size_of=_edited_bytes):
+        for group in Budget(_GROUP_ITEMS, _GROUP_BYTES).split(edits, _edited_bytes):
             if same := [item.item_id for item, new in group if new == item.data]:
                 yield OutcomeBatch.all_of(same, Status.UNCHANGED)
             changes = [(item, new) for item, new in group if new != item.data]

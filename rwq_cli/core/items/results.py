@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
-from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied, ReadOnly, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.counting import lengths
@@ -107,13 +106,7 @@ def restore_results(
             replaceable.update((result.item_id, str(result.completed_ms)) for result in old)
     script = "restore_results"
     args = {"marks": marks, "replaces": replaces}
-    budget = queue.budget(script)
-    batches = in_batches(
-        results,
-        items_max=budget.items,
-        size_max=budget.bytes,
-        size_of=lambda pair: len(pair[1].result or b""),
-    )
+    batches = queue.budget(script).split(results, lambda pair: len(pair[1].result or b""))
     calls = (
         (
             [result.item_id for _, result in batch],

@@ -191,10 +191,9 @@ class Transfer:
     def _remove_originals(self, items: Iterable[ItemSnapshot]) -> dict[bytes, Status]:
         """Remove items here, and write that down: those that are still as they were copied."""
         args = {"reason": self._leaving, "moved": self._moved, "holder": self._lock.holder}
-        budget = self._here.budget("remove_buried")
-        limits = {"items_max": budget.items, "size_max": budget.bytes}
+        batches = self._here.budget("remove_buried").split(items, _size_of)
         calls = []
-        for number, batch in enumerate(in_batches(items, **limits, size_of=_size_of)):
+        for number, batch in enumerate(batches):
             rest = [word for item in batch for word in (item.item_id, token_of(item.data))]
             words = script_words("remove_buried", rest, begins=number == 0, **args)
             calls.append(([item.item_id for item in batch], words))
@@ -273,11 +272,9 @@ class Transfer:
 def _undisturbed(queue: Queue) -> Queue:
     """The same queue over the same connections, but no request to stop cuts its calls, and they
     have no progress."""
-    undisturbed, connection = copy(queue), copy(queue.connection)
+    connection = copy(queue.connection.root)
     connection.stop, connection.progress = CancelToken(), ProgressListener()
-    undisturbed.connection = connection
-    undisturbed.call, undisturbed.call_all = connection.call, connection.call_all
-    return undisturbed
+    return queue.on(connection)
 
 
 def _size_of(item: ItemSnapshot) -> int:

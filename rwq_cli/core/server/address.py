@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import redis
+from redis._parsers import _HiredisParser
 from redis.backoff import NoBackoff
-from redis.connection import to_bool
+from redis.connection import DefaultParser, to_bool
 from redis.retry import Retry
 
 from rwq_cli.core.clock import checked_s
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.link import in_time
+from rwq_cli.core.server.link import Parser, in_time
 from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.core.server.urls import Address, full_url, mask_url, parse_address
 
@@ -178,6 +179,7 @@ def _pool_settings(server: Server, address: Address, name: str, *, has_tls: bool
         # A retried command may run twice; report a lost reply instead.
         "retry": Retry(NoBackoff(), 0),
         "protocol": 2,
+        **({"parser_class": Parser} if DefaultParser is _HiredisParser else {}),
         # A program that waits for weeks opens a connection for each wait.
         "max_connections": 1 << 31,
         # Saves two round trips for each connection; before redis-py 7.2 it had two other names.

@@ -104,6 +104,7 @@ class _Window:
         except errors.ServerError as error:
             if not (self._sent and self._reads_only and error.refusal in READS_ONLY):
                 error.in_doubt = bool(self._sent) and isinstance(error, errors.ConnectionLost)
+                endpoint.name_limit(error)
                 raise
             unanswered = [call for call, _ in self._sent][len(read) :]
             if (replies := self._send_again(unanswered, error)) is None:
@@ -122,8 +123,10 @@ class _Window:
     ) -> Sequence[Any] | None:
         """Send calls again that did not run, or may run twice; None if they are not to be."""
         patience = Patience(self._endpoint)
-        may_repeat = patience.may_repeat(error, writes=not self._reads_only)
-        return self._endpoint.send(calls, patience) if may_repeat else None
+        if not patience.may_repeat(error, writes=not self._reads_only):
+            return None
+        # One by one: the server may have ended the link because of too large replies.
+        return [self._endpoint.send([call], patience)[0] for call in calls]
 
     def _is_full(self) -> bool:
         calls = len(self._sent)

@@ -1,7 +1,7 @@
 """A server that requests are sent to: its links, and what is sent again."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
 from time import monotonic, sleep
 from typing import Any
@@ -148,6 +148,7 @@ class Endpoint:
                     replies[index] = reply
             except errors.ServerError as error:
                 if not patience.may_repeat(error, writes=is_write):
+                    self.name_limit(error)
                     raise
                 continue
             succeeded = [requests[i] for i in pending if not isinstance(replies[i], Exception)]
@@ -167,6 +168,17 @@ class Endpoint:
             replies = [link.read(request) for request in requests]
         self.shared.is_slow_line = monotonic() - began_s > LONG_LINE_S
         return replies
+
+    def name_limit(self, error: errors.ServerError) -> None:
+        """Add to the error of a lost connection the setting for which the server may end it."""
+        if error.refusal != "lost" or self.deadline.ends_s < inf:
+            return
+        with suppress(errors.ServerError, ValueError, LookupError, TypeError):
+            command = "CONFIG", "GET", "client-output-buffer-limit"
+            ((name, value),) = self._exchange([command], writes=False)
+            words = value.decode().split()
+            if limit := int(words[words.index("normal") + 1]):
+                error.message += f"; its {name.decode()} for normal clients is {limit:,} bytes"
 
     def error_of(self, reply: Exception, request: Command) -> errors.ServerError:
         return translate(reply, self.name, request)

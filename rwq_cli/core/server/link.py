@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from redis import exceptions as rx
+from redis._parsers import _HiredisParser
 from redis.connection import AbstractConnection, SSLConnection
 
 from rwq_cli.core import errors
@@ -27,6 +28,8 @@ _POLL_S = 0.001
 # The timeout applies to each send, so a large command is sent in pieces.
 _PIECE_BYTES = 1 << 20
 _TEXT = frozenset((bytes, str))
+# The first line of a connection is a status, an error or a length.
+_FIRST_LINE_BYTES = 1 << 16
 
 # The kind of what a caller is told of a wait: see `Shared.reported`.
 WAIT = "wait"
@@ -100,6 +103,27 @@ class _InTime:
         except rx.ResponseError as error:
             raise rx.ConnectionError(str(error)) from error
         return True
+
+
+class Parser(_HiredisParser):
+    """redis-py's parser, for peers that are not Redis: their first line may never end, and the keys
+    of a map may be maps."""
+
+    _has_line = False
+
+    def read_response(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().read_response(*args, **options)
+        except TypeError as error:
+            raise rx.InvalidResponse(str(error)) from error
+
+    def read_from_socket(self, *args: Any, **options: Any) -> Any:
+        result = super().read_from_socket(*args, **options)  # type: ignore[no-untyped-call]
+        if not self._has_line:
+            self._has_line = b"\n" in self._buffer
+            if not self._has_line and self._reader.len() >= _FIRST_LINE_BYTES:
+                raise rx.InvalidResponse("its first line does not end")
+        return result
 
 
 def in_time(connection_class: type) -> Any:

@@ -14,7 +14,14 @@ from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.urls import Address, bracketed
 
 # Settings that are those of the servers alone.
-_OF_THE_SERVERS = ("connection_class", "db", "username", "password", "credential_provider")
+_OF_THE_SERVERS = (
+    "connection_class",
+    "parser_class",
+    "db",
+    "username",
+    "password",
+    "credential_provider",
+)
 
 
 class _NoPrimary(rx.ConnectionError):

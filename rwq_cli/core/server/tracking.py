@@ -11,9 +11,9 @@ Nothing else ends it: a thread of its own reads whatever comes, however slow the
 
 import socket
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from selectors import EVENT_READ, DefaultSelector
@@ -270,26 +270,17 @@ def _connected(connection: Connection) -> Any:
     """A connection as those of the pool, but with the protocol that has messages between replies,
     and with nothing that would turn a reply into something else."""
     pool = connection.client().connection_pool
-    with _connecting(connection):
+    connecting.timeout_s = connection.connect_timeout_s
+    try:
         raw = pool.connection_class(**{**pool.connection_kwargs, "protocol": 3})
-        try:
-            raw.connect()
-        except rx.AuthenticationError:
-            raise
-        except rx.ResponseError as error:
+        raw.connect()
+    except (*FAILURES, ValueError) as error:
+        if isinstance(error, rx.ResponseError) and not isinstance(error, rx.AuthenticationError):
             raise TrackingRefused(translate(error, connection.name).message) from error
+        raise connection._failure(error) from error
     if not isinstance(raw._sock, socket.socket):
         raise TrackingRefused(f"{connection.name} has no socket")
     return raw
-
-
-@contextmanager
-def _connecting(connection: Connection) -> Iterator[None]:
-    connecting.timeout_s = connection.connect_timeout_s
-    try:
-        yield
-    except (*FAILURES, ValueError) as error:
-        raise connection._failure(error) from error
 
 
 def prefixes_of(wanted: Iterable[bytes]) -> list[bytes]:

@@ -8,7 +8,8 @@ from redis import Redis
 from rwq_cli.core import Connection, Outcome, Server, State, Status, WorkQueue, connect
 from rwq_cli.core.errors import LockLost
 from rwq_cli.core.items.lease import lease_ids
-from rwq_cli.core.items.move import Mover, move
+from rwq_cli.core.items.move import move
+from rwq_cli.core.items.transfer import Transfer
 from tests.conftest import FakeClock, Foreign, Interleaved
 from tests.servers import PrivateServer
 from tests.support import Journal
@@ -110,17 +111,22 @@ class TestTurns:
         self, interleaved: Interleaved, far: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         queue = WorkQueue(interleaved, b"jobs", clock=FakeClock())
-        mover = Mover(queue, far)
+        transfer = Transfer(queue, far, force=False)
         for item_id in IDS:
             foreign.waiting(item_id)
             interleaved.calls.clear()
-            assert [o.status for o in mover.move([item_id])] == [Status.MOVED]
+            assert [o.status for o in move(queue, [item_id], far, transfer=transfer)] == [
+                Status.MOVED
+            ]
             assert ("ZRANGE" in "".join(interleaved.calls)) is (item_id == b"a")
             assert raw.exists(LOCK) == 0
         foreign.waiting(b"d")
         Foreign(raw).buried(b"cut", _TO % far.connection.address.encode())
         raw.hset(queue.keys.moved(_TO % far.connection.address.encode()), "", "another")
-        assert [o.status for o in mover.move([b"d"])] == [Status.FINISHED, Status.MOVED]
+        assert [o.status for o in move(queue, [b"d"], far, transfer=transfer)] == [
+            Status.FINISHED,
+            Status.MOVED,
+        ]
 
     @pytest.mark.parametrize("has_ended", [False, True])
     def test_one_stopped_for_long_ends_and_says_so(
@@ -134,7 +140,7 @@ class TestTurns:
     ) -> None:
         """Another has its turn after the items were buried; or has had it before their removal."""
         foreign.waiting(*IDS)
-        clock, another = FakeClock(), Mover(WorkQueue(connection, b"jobs"), far)
+        clock, another = FakeClock(), WorkQueue(connection, b"jobs")
         statuses: list[Status] = []
 
         def stop(name: str) -> None:
@@ -144,7 +150,7 @@ class TestTurns:
             elif name == "remove_buried" and has_ended and not statuses:
                 clock.now_s += 20
                 raw.delete(LOCK)
-                statuses.extend(outcome.status for outcome in another.move(IDS))
+                statuses.extend(outcome.status for outcome in move(another, IDS, far))
 
         interleaved.before = stop
         with pytest.raises(LockLost, match="another move of jobs") as caught:

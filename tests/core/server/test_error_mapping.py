@@ -155,6 +155,9 @@ def test_the_cause_of_an_aborted_transaction(start_server: StartServer) -> None:
         (b"ERROR\r\n", False),
         # More than there is memory for.
         (b"*9223372036854775807\r\n", False),
+        (b"%1\r\n%0\r\n+value\r\n", False),
+        # A line without end.
+        (b"+" * 200_000, False),
     ],
 )
 def test_what_is_not_redis_is_named(answer: bytes, first: bool) -> None:

@@ -86,7 +86,9 @@ def test_a_write_without_a_reply_is_not_sent_again() -> None:
                 with pytest.raises(ConnectionLost) as caught:
                     act(connection)
                 assert caught.value.in_doubt, name
-            assert len(server.received) == len(before) + 2, name
+            # What is sent after it asks for the limit of replies.
+            commands = [command for _, command in server.received if command != b"CONFIG"]
+            assert len(commands) == len(before) + 2, name
 
 
 def test_a_read_whose_reply_is_lost_is_sent_again_once() -> None:
