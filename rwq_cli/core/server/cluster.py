@@ -231,7 +231,8 @@ class ClusterConnection(Connection):
     def _to(self, node: ClusterNode) -> Connection:
         connection = Connection(self._client_of(node), self._name_of(node))
         connection.connect_timeout_s = self.connect_timeout_s
-        connection.reply_timeout_s, connection.deadline = self.reply_timeout_s, self.deadline
+        connection.reply_timeout_s = self.reply_timeout_s
+        connection.deadline, connection.cut = self.deadline, self.cut
         return connection
 
 

@@ -142,15 +142,14 @@ class Endpoint:
             batch = [requests[index] for index in pending]
             is_write = any(map(writes, batch))
             try:
-                for index, reply in zip(
-                    pending, self._exchange(batch, writes=is_write), strict=True
-                ):
-                    replies[index] = reply
+                answers = self._exchange(batch, writes=is_write)
             except errors.ServerError as error:
                 if not patience.may_repeat(error, writes=is_write):
                     self.name_limit(error)
                     raise
                 continue
+            for index, reply in zip(pending, answers, strict=True):
+                replies[index] = reply
             succeeded = [requests[i] for i in pending if not isinstance(replies[i], Exception)]
             if succeeded:
                 self.shared.note_success(writes=any(map(writes, succeeded)))

@@ -173,12 +173,7 @@ class Link:
     """A redis-py connection, taken from its pool. No command is ever sent twice on it."""
 
     def __init__(
-        self,
-        pool: Any,
-        name: str,
-        shared: Shared,
-        timeouts: Timeouts,
-        cut: Cut | None = None,
+        self, pool: Any, name: str, shared: Shared, timeouts: Timeouts, cut: Cut | None
     ) -> None:
         self._pool, self._name, self._shared, self._timeouts = pool, name, shared, timeouts
         if cut is not None and cut.is_made:
