@@ -20,7 +20,7 @@ CHANGING = (
     (r"[0-9a-f]{32}|\b\d{13}\b", "RANDOM"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "DATE"),
     (r"(Valkey|Redis) \d[\w.]+", "SERVER"),
-    (r"just now|\b\d+(\.\d+)?(ms|s|m|h|d)\b( ago)?", "TIME"),
+    (r"just now|\b(\d+(\.\d+)?(ms|s|m|h|d))+\b( ago)?", "TIME"),
     (r"\b\d+(\.\d+)? [kMG]?B\b", "SIZE"),
     (r"\w+@[\w.-]+:\d+", "HOLDER"),
     (r"(flushed|restarted) +\d+", r"\1 N"),
