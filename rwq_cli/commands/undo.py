@@ -121,12 +121,13 @@ def undo(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
-    """Restore what rm, mv and purge removed, what complete removed if options chose it, and what
-    edit and import replaced. Without N or FILE, it takes the latest file that was not undone yet,
-    or whose undo was interrupted. Items get their former state back, and none is restored twice,
-    even if undo is interrupted and run again within a day. Waiting items return to the nearer end
-    of the queue, completed items that somebody held to the front; moved items wait at the end of
-    the queue. Edited items get their old data back unless they have changed since.
+    """Restore what rm, mv and purge removed, what complete removed if options chose it or this
+    session did not hold it, and what edit and import replaced. Without N or FILE, it takes the
+    latest file that was not undone yet, or whose undo was interrupted. Items get their former state
+    back, and none is restored twice, even if undo is interrupted and run again within a day.
+    Waiting items return to the nearer end of the queue, completed items that somebody held to the
+    front; moved items wait at the end of the queue. Edited items get their old data back unless
+    they have changed since.
 
     rwq undo --dry-run
     rwq undo --yes

@@ -6,7 +6,7 @@
 from rwq_cli.core.acting import LeasedItem
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import AuthenticationFailed, Busy, ConnectionLost, InvalidArgument
-from rwq_cli.core.errors import LeaseLost, Loading, LocalServerError, OutOfMemory
+from rwq_cli.core.errors import LeaseLost, Loading, LocalServerError, LockLost, OutOfMemory
 from rwq_cli.core.errors import PermissionDenied, ReadOnly, RwqError, ScriptError
 from rwq_cli.core.errors import SentinelAuthenticationFailed, ServerError, Unavailable
 from rwq_cli.core.errors import Unreachable, WrongNode, WrongType

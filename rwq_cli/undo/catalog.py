@@ -148,6 +148,11 @@ def open_latest(
             except UndoFileBusy:
                 skipped(entry, "another rwq is writing or restoring it")
                 continue
+            except InvalidArgument:
+                # Another rwq has restored it meanwhile, and renamed it.
+                if entry.path.exists():
+                    raise
+                continue
             if not reader.is_done():
                 return entry, reader
             reader.close()

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import rwq_cli.core
+from rwq_cli import core
 from rwq_cli.core import errors
 from tests.servers import PrivateServer
 
@@ -24,7 +25,7 @@ def test_it_neither_prints_nor_exits() -> None:
                 assert "sys" not in {alias.name for alias in node.names}, module
 
 
-def test_every_error_has_a_code_of_its_own() -> None:
+def test_every_error_is_offered_and_has_its_own_code() -> None:
     kinds = [
         kind
         for kind in vars(errors).values()
@@ -32,6 +33,7 @@ def test_every_error_has_a_code_of_its_own() -> None:
     ]
     codes = [kind.code for kind in kinds]
     assert len(set(codes)) == len(codes) > 10
+    assert {kind.__name__ for kind in kinds} <= set(dir(core))
     assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", code) for code in codes)
 
 

@@ -8,10 +8,13 @@ import os
 import re
 import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from rwq_cli.undo import catalog
+from rwq_cli.undo.run import UndoReader
 from tests.conftest import Foreign, StartServer, contents
 from tests.driver import Rwq, complete, configure, undo_files
 
@@ -98,6 +101,20 @@ class TestWhich:
             assert result.text == "a\nb\n"
             assert "2.jsonl: another rwq is writing or restoring it; skipped\n" in result.notes
         assert ids(rwq) == "c"
+
+    def test_a_file_that_was_just_restored_is_passed_over(
+        self, rwq: Rwq, removed: Path, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        foreign.waiting(b"c")
+        rwq("rm", "c", "--yes")
+
+        def open_late(path: Path) -> UndoReader:
+            with suppress(FileNotFoundError):
+                removed.with_name("2.jsonl").rename(removed.with_name("2.jsonl.undone"))
+            return UndoReader(path)
+
+        monkeypatch.setattr(catalog, "UndoReader", open_late)
+        assert ids(rwq) == "a b"
 
     def test_those_of_other_servers_are_passed_over(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")

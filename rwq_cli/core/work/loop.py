@@ -71,6 +71,8 @@ class Worker:
         function: object = handler
         while isinstance(function, partial):
             function = function.func
+        if not callable(function):
+            raise TypeError(f"the handler is a function, not {type(function).__name__}")
         if iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__):
             raise TypeError("the handler is a coroutine function, which nothing would await")
         self._conditions, self.session = conditions, conditions.session
@@ -276,13 +278,14 @@ class Worker:
         try:
             value = self._handler(jobs if self._batch else jobs[0])
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            value = Failure(text.encode("utf-8", "backslashreplace"))
+            value = Failure(_reason_of(error))
         except BaseException as error:
             self._fail(error)
             value = PutBack(front=True)
-        if self._batch and isinstance(value, list) and len(value) == len(jobs):
-            return [_end_of(job_value) for job_value in value]
+        if self._batch and isinstance(value, list):
+            if len(value) == len(jobs):
+                return [_end_of(job_value) for job_value in value]
+            value = Failure(b"the handler returned %d ends for %d jobs" % (len(value), len(jobs)))
         return [_end_of(value)] * len(jobs)
 
     @property
@@ -411,6 +414,14 @@ class Worker:
                 self.session.cut.make()
                 self.session.waiter.wake()
                 return
+
+
+def _reason_of(error: Exception) -> bytes:
+    try:
+        text = str(error)
+    except Exception as other:
+        text = f"its text raises {type(other).__name__}"
+    return f"{type(error).__name__}: {text}".encode("utf-8", "backslashreplace")
 
 
 def _end_of(value: object) -> JobEnd:

@@ -150,17 +150,47 @@ def test_a_value_that_is_no_end_is_a_failed_attempt(
     assert f"the handler returned a {type(value).__name__}, w".encode() in (reason or b"")
 
 
+class WithoutText(Exception):
+    def __str__(self) -> str:
+        raise LookupError
+
+
+def test_an_exception_without_text_is_a_failed_attempt(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1")
+
+    def fail(_job: Job) -> None:
+        raise WithoutText
+
+    assert queue.work(fail, drain=True, policy=RetryPolicy(0)).fates == {Fate.BURIED: 1}
+    reason = raw.get(queue.keys.lease(b"1"))
+    assert reason == b"rwq-buried:WithoutText: its text raises LookupError"
+
+
+def test_a_list_of_too_few_ends_says_so(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"2")
+    summary = queue.work(lambda _jobs: [None], batch=2, drain=True, policy=RetryPolicy(0))
+    assert summary.fates == {Fate.BURIED: 2}
+    reason = raw.get(queue.keys.lease(b"1"))
+    assert reason == b"rwq-buried:the handler returned 1 ends for 2 jobs"
+
+
 class Coroutine:
     async def __call__(self, _job: Job) -> None:
         """Never awaited."""
 
 
-@pytest.mark.parametrize("handler", [Coroutine(), Coroutine().__call__, partial(Coroutine())])
-def test_a_coroutine_function_is_refused_at_once(
+@pytest.mark.parametrize(
+    "handler", [Coroutine(), Coroutine().__call__, partial(Coroutine()), None, "resize"]
+)
+def test_what_is_no_function_is_refused_at_once(
     queue: WorkQueue, foreign: Foreign, handler: Any
 ) -> None:
     foreign.waiting(b"1")
-    with pytest.raises(TypeError, match="coroutine"):
+    with pytest.raises(TypeError, match=r"coroutine function|not (NoneType|str)"):
         queue.work(handler, drain=True)
     assert queue.counts().waiting == 1
 
