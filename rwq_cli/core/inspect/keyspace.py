@@ -62,11 +62,11 @@ def unlisted_owners(queue: Queue, ids: Iterable[bytes]) -> tuple[bytes, ...]:
     this one: `jobs:item:x:item:1` is the data of `1` in `jobs:item:x`, or of an item of `jobs` that
     lost its entry."""
     ends = {item_id: match.start() for item_id in ids if (match := _MEMBER.search(item_id))}
-    looked_up = facts_of(queue, ends)
-    lost = [
-        f.item_id for f in looked_up if f.has_data and not (f.is_listed or f.has_schedule_entry)
-    ]
-    owners = {queue.keys.item_prefix + item_id[: ends[item_id]] for item_id in lost}
+    owners = {
+        queue.keys.item_prefix + facts.item_id[: ends[facts.item_id]]
+        for facts in facts_of(queue, ends)
+        if facts.has_data and not (facts.is_listed or facts.has_schedule_entry)
+    }
     return tuple(sorted(owner.removesuffix(b":") for owner in owners))
 
 

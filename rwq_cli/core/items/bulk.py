@@ -222,11 +222,6 @@ def rounds(
             seen = None
 
 
-def unlisted(ids: Iterable[bytes], *, since_ms: int = 0) -> Iterator[Located]:
-    """The call for IDs that are in no list, such as buried ones."""
-    yield Located.unlisted(list(ids), since_ms)
-
-
 def read_items(
     queue: Queue, ids: Iterable[bytes], skipped: Skipped, seen: Seen | None = None
 ) -> Iterator[list[ItemSnapshot]]:

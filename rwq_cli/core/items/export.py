@@ -6,7 +6,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
 from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue, nested_names
 from rwq_cli.core.inspect.results import Result, all_results
-from rwq_cli.core.items.bulk import read_items, unlisted
+from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.keys import is_key_of
 from rwq_cli.core.model import State
 from rwq_cli.core.state.expected import Located
@@ -44,7 +44,7 @@ class Export:
             yield from self._snapshots(self._pages(number, ListCursor(queue, key)))
         for name in ("delayed", "buried"):
             for page in ScheduledCursor(queue, name):
-                yield from self._snapshots(unlisted(self._fresh(page, takes=True)))
+                yield from self._snapshots([Located.unlisted(self._fresh(page, takes=True))])
         queue.progress.begin("looking for items in no list")
         unread: set[bytes] = set()
         leased: dict[bytes, None] = {}

@@ -13,12 +13,13 @@ from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of,
 from rwq_cli.core.inspect.keyspace import ids_of, nested_names, unlisted_owners
 from rwq_cli.core.inspect.lookup import Places, places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
-from rwq_cli.core.items.bulk import Journal, Seen, by_script, in_rounds, unlisted
+from rwq_cli.core.items.bulk import Journal, Seen, by_script, in_rounds
 from rwq_cli.core.items.complete import REMOVE_ARGS
 from rwq_cli.core.items.repairs import prune
 from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
+from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.reads import read_facts
 
 _Ids = dict[bytes, None]
@@ -110,7 +111,7 @@ def _purged(
         queue.progress.begin("looking for items in no list")
         if orphans := in_no_list(items):
             queue.clock.sleep(grace_s)
-            yield from act(unlisted(in_no_list(orphans)))
+            yield from act([Located.unlisted(in_no_list(orphans))])
 
     lengths = lengths_of(queue, queue.keys.main, queue.keys.processing)
     queue.progress.begin("reading the lists", lengths)

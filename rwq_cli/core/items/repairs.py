@@ -9,9 +9,9 @@ from itertools import chain, repeat
 
 from rwq_cli.core.batches import BUDGET, in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import by_script, run, unlisted
+from rwq_cli.core.items.bulk import by_script, run
 from rwq_cli.core.model import TIME_MS_MAX, OutcomeBatch, State, Status
-from rwq_cli.core.state.expected import Expected, FirstLook
+from rwq_cli.core.state.expected import Expected, FirstLook, Located
 
 _SCHEDULED = frozenset(state for state in State if state.is_scheduled)
 # The script argument for a `bury_after` of None.
@@ -43,7 +43,7 @@ def restore_guards(
     """Put back the guards of delayed and buried items in no list that are missing under a name."""
     args = {"bury_after": _NEVER, "looked_ms": TIME_MS_MAX}
     act = by_script(queue, "repair", args, Expected(_SCHEDULED), dry_run=dry_run)
-    for batch in act(unlisted(ids, since_ms=TIME_MS_MAX)):
+    for batch in act([Located.unlisted(ids, since_ms=TIME_MS_MAX)]):
         yield OutcomeBatch.all_of(batch.ids_with(Status.GUARDED), Status.GUARDED)
 
 

@@ -10,7 +10,7 @@ from rwq_cli.core.batches import BUDGET, ProgressListener, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ScheduledCursor
-from rwq_cli.core.items.bulk import GROUP_CALLS, Act, by_script, unlisted
+from rwq_cli.core.items.bulk import GROUP_CALLS, Act, by_script
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.lock import QueueLock
 from rwq_cli.core.items.restore import restore
@@ -233,7 +233,7 @@ class Transfer:
     def _finish_originals(self) -> Iterator[OutcomeBatch]:
         """Move what is buried to be moved."""
         for ids in in_batches(_buried_ids(self._queue, self._leaving), items_max=_PART_ITEMS):
-            reads = read_snapshots(self._here, unlisted(ids), Skipped())
+            reads = read_snapshots(self._here, [Located.unlisted(ids)], Skipped())
             items = (item for _, batch in reads for item in batch if item.reason == self._leaving)
             for part in in_batches(items, size_max=4 * BUDGET.bytes, size_of=_size_of):
                 with self._in_transit():
@@ -299,4 +299,4 @@ def _push(queue: Queue, ids: Collection[bytes], reason: bytes) -> None:
     """Put items that are buried for this reason at the end of the main list, with their counts of
     returns."""
     args = {"which": "buried", "keeps_counts": True, "transit": reason}
-    deque(by_script(queue, "push_scheduled", args)(unlisted(ids)), maxlen=0)
+    deque(by_script(queue, "push_scheduled", args)([Located.unlisted(ids)]), maxlen=0)

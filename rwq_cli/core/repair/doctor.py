@@ -5,7 +5,7 @@ server, the name and the keys of others need one. The fixes are those of the cle
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -142,17 +142,16 @@ def _fix(
     """
     first, confirmed = look.first, look.suspects
     fixed: defaultdict[Code, set[bytes]] = defaultdict(set)
+    resolved: dict[Code, frozenset[bytes]] = {}
     for rounds_left in reversed(range(_ROUNDS)):
         if look.suspects:
             with QueueLock(queue, "clean", dry_run=dry_run) as lock:
                 for problem, outcomes in Fixer(queue, look, lock, dry_run).fix(FIXED):
                     fixed[problem.code].update(outcomes.ids)
-        resolved = _with_resolved(fixed)
-        remaining = {
-            item_id: tuple(one for one in problems if item_id not in resolved[one.code])
-            for item_id, problems in confirmed.items()
-        }
-        remaining = {item_id: problems for item_id, problems in remaining.items() if problems}
+        for code in Code:
+            resolving = fixed[code], *map(fixed.__getitem__, _RESOLVED_BY.get(code, ()))
+            resolved[code] = frozenset().union(*resolving)
+        remaining = _only(confirmed, lambda item_id, code: item_id not in resolved[code])
         if dry_run:
             break
         # Other clients may have fixed the rest, or it is gone.
@@ -166,13 +165,6 @@ def _fix(
         look.suspects = _only(look.suspects, lambda _, code: code in wanted)
         _confirmed(queue, look, grace_s)
     return resolved, remaining
-
-
-def _with_resolved(fixed: Mapping[Code, set[bytes]]) -> dict[Code, frozenset[bytes]]:
-    return {
-        code: frozenset().union(*(fixed.get(by, ()) for by in (code, *_RESOLVED_BY.get(code, ()))))
-        for code in Code
-    }
 
 
 def diagnose_server(connection: "Connection", codes: Iterable[Code]) -> Diagnosis:
@@ -244,10 +236,11 @@ def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
 
 
 def _only(suspects: Suspects, accepts: Callable[[bytes, Code], bool]) -> Suspects:
-    accepted = {
-        i: tuple(p for p in problems if accepts(i, p.code)) for i, problems in suspects.items()
-    }
-    return {item_id: problems for item_id, problems in accepted.items() if problems}
+    accepted: Suspects = {}
+    for item_id, problems in suspects.items():
+        if of_item := tuple(one for one in problems if accepts(item_id, one.code)):
+            accepted[item_id] = of_item
+    return accepted
 
 
 def _by_code(suspects: Suspects) -> defaultdict[Code, list[bytes]]:

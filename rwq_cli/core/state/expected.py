@@ -91,9 +91,10 @@ class Located(NamedTuple):
     looked_twice: Collection[bytes] | None = None
 
     @classmethod
-    def unlisted(cls, ids: Sequence[bytes], since_ms: int = 0) -> "Located":
-        """IDs that were seen in no list, such as buried ones."""
-        return cls(ids, "windows", [_NO_ENTRIES] * len(ids), since_ms)
+    def unlisted(cls, ids: Iterable[bytes], since_ms: int = 0) -> "Located":
+        """The call for IDs that were seen in no list, such as buried ones."""
+        listed = list(ids)
+        return cls(listed, "windows", [_NO_ENTRIES] * len(listed), since_ms)
 
     def args(self) -> dict[str, Any]:
         # Of one that was seen more often than a byte can say, none is found.
@@ -149,14 +150,12 @@ class Located(NamedTuple):
             if tokens:
                 size += hashed_bytes(tokens.get(item_id, b""))
             pair = self.entries[at] if self.entries else _NO_ENTRIES
-            if pair == _NO_ENTRIES:
-                continue
             for positions, length in zip(pair, self.lengths, strict=True):
                 for position in positions:
                     # Also to remove it.
                     to_nearer_end = min(position, abs(length - position))
                     passed += to_nearer_end * max(_ENTRY_BYTES_MIN, len(item_id)) // _PASSED_BYTES
-                    if not -_GAP_ENTRIES <= position - before <= _GAP_ENTRIES:
+                    if abs(position - before) > _GAP_ENTRIES:
                         passed += _WINDOW_ENTRIES
                     before = position
         if first < len(self.ids):

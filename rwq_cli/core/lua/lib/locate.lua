@@ -69,32 +69,28 @@ local function locate_leased(ids, facts)
   end
 end
 
--- Note the entries of the IDs in a part of a list. What was there may have been popped, so that the part begins before
--- the left end.
-local function read_part(list, first, last, facts)
-  first = math.max(0, first)
-  for i, id in ipairs(last < first and {} or redis.call('LRANGE', list, first, last)) do
-    local at = first + i - 1
-    if facts[id] and not entries_at[list][at] then
-      note_entry(list, at, id, facts)
-    end
-  end
-end
-
--- The windows of a list as an array of its argument's numbers, counted from the left end.
+-- The windows of a list from its argument, all counted from the left end: the `anchor`, where the caller saw the last of
+-- the IDs that it saw there; and the first and last index of each part. What was in no list may be a recent push.
 local function windows_of(list, text)
-  local windows, length = {}, redis.call('LLEN', list)
+  local parts, length = {}, redis.call('LLEN', list)
   for number in string.gmatch(text, '%S+') do
     local at = tonumber(number)
-    windows[#windows + 1] = at < 0 and at + length or at
+    parts[#parts + 1] = at < 0 and at + length or at
   end
-  return windows
+  return { anchor = table.remove(parts, 1), parts = joined({ 0, RECENT_ENTRIES - 1 }, parts) }
 end
 
--- Note the entries of the IDs in the windows of a list, if all entries have moved by so many since.
-local function read_windows(list, windows, moved_by, facts)
-  for i = 2, #windows, 2 do
-    read_part(list, windows[i] + moved_by - MARGIN_ENTRIES, windows[i + 1] + moved_by + MARGIN_ENTRIES, facts)
+-- Note the entries of the IDs in the parts of a list, if all entries have moved by so many since the caller looked.
+local function read_parts(list, parts, moved_by, facts)
+  for i = 1, #parts, 2 do
+    -- What was there may have been popped, so that the part begins before the left end.
+    local first, last = math.max(0, parts[i] + moved_by - MARGIN_ENTRIES), parts[i + 1] + moved_by + MARGIN_ENTRIES
+    for offset, id in ipairs(last < first and {} or redis.call('LRANGE', list, first, last)) do
+      local at = first + offset - 1
+      if facts[id] and not entries_at[list][at] then
+        note_entry(list, at, id, facts)
+      end
+    end
   end
 end
 
@@ -117,14 +113,14 @@ local function moved_ids(ids, facts)
   return moved
 end
 
--- How far entries of a list have moved, as the last of the IDs that the caller saw there tells; nil if it cannot.
-local function moved_by(list, windows, ids, facts)
-  for i = #windows > 0 and #ids or 0, 1, -1 do
+-- How far the entries of a list have moved, as the ID at the anchor tells; nil if it cannot.
+local function drift_of(list, anchor, ids, facts)
+  for i = anchor and #ids or 0, 1, -1 do
     local in_main, in_processing = times_seen(i)
     if (list == main and in_main or in_processing) > 0 then
-      local is_there = entries_at[list][windows[1]] == ids[i]
-      local now = not is_there and facts[ids[i]].data == 'string' and redis.call('LPOS', list, ids[i])
-      return now and now - windows[1]
+      local is_there = entries_at[list][anchor] == ids[i]
+      local at = not is_there and facts[ids[i]].data == 'string' and redis.call('LPOS', list, ids[i])
+      return at and at - anchor
     end
   end
 end
@@ -132,14 +128,13 @@ end
 -- Read the windows; and if IDs are not there, again where they should be by now, as pushes and pops move all entries.
 local function locate_in_windows(ids, facts)
   local windows = { [main] = windows_of(main, main_windows), [processing] = windows_of(processing, processing_windows) }
-  for list in pairs(windows) do
-    read_part(list, 0, RECENT_ENTRIES - 1, facts)
-    read_windows(list, windows[list], 0, facts)
+  for list, window in pairs(windows) do
+    read_parts(list, window.parts, 0, facts)
   end
   if #moved_ids(ids, facts) > 0 then
-    for list in pairs(windows) do
-      local by = moved_by(list, windows[list], ids, facts)
-      read_windows(list, by and windows[list] or {}, by or 0, facts)
+    for list, window in pairs(windows) do
+      local drift = drift_of(list, window.anchor, ids, facts)
+      read_parts(list, drift and window.parts or {}, drift or 0, facts)
     end
     for _, id in ipairs(moved_ids(ids, facts)) do
       facts[id] = ELSEWHERE
