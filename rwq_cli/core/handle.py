@@ -63,12 +63,6 @@ class Queue:
         return self.on(self.connection.root.within(seconds))
 
     @property
-    def _script_keys(self) -> tuple[bytes, ...]:
-        self.check_one_slot()
-        keys = tuple(self.keys.structures)
-        return (*keys, self.keys.absent) if self.connection.is_cluster else keys
-
-    @property
     def is_in_one_slot(self) -> bool:
         return not self.connection.is_cluster or hash_tag(self.name) is not None
 
@@ -107,7 +101,9 @@ class Queue:
     ) -> Command:
         if len(words) > WORDS_MAX:
             raise ValueError(f"{name} got {len(words)} words; Lua unpacks {WORDS_MAX} for sure")
-        return ScriptCommand(name, self._script_keys, (*head, *words), reads_only=reads_only)
+        self.check_one_slot()
+        keys = (*self.keys.structures, *[self.keys.absent] * self.connection.is_cluster)
+        return ScriptCommand(name, keys, (*head, *words), reads_only=reads_only)
 
     def budget(self, script: str) -> Budget:
         """What a call of a script may take."""

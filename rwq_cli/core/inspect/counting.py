@@ -51,12 +51,12 @@ def lengths_and_abandoned(queue: Queue, *, within_s: float = COUNT_S) -> Counts:
         counted = counted._replace(due=due)
     if counted.processing and not queue.is_in_one_slot:
         return counted
-    (taken,) = count_taken([queue], within_s=within_s) if counted.processing else [Taken()]
-    if isinstance(taken, Taken):
-        return counted._replace(abandoned=taken.abandoned, is_least=taken.is_least)
-    if isinstance(taken, PermissionDenied):
+    (entries,) = count_taken([queue], within_s=within_s) if counted.processing else [Taken()]
+    if isinstance(entries, Taken):
+        return counted._replace(abandoned=entries.abandoned, is_least=entries.is_least)
+    if isinstance(entries, PermissionDenied):
         return counted
-    raise taken
+    raise entries
 
 
 def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[Taken | ServerError]:
@@ -77,8 +77,9 @@ def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[T
     rows = zip(queues, cursors, ids, pages, call_all(commands, return_errors=True), strict=True)
     counts: list[Taken | ServerError] = []
     for queue, cursor, entries, page, reply in rows:
-        if refused := [each for each in (page, reply) if isinstance(each, ServerError)]:
-            counts.append(refused[0])
+        refusals = [answer for answer in (page, reply) if isinstance(answer, ServerError)]
+        if refusals:
+            counts.append(refusals[0])
             continue
         by_state, is_least = Counter(states_from(reply)[: len(entries)]), False
         if len(page) == PAGE_SIZE:
@@ -194,7 +195,7 @@ def _with_waiting(
     ages = (believed(idle_s, server.uptime_s) for idle_s in replies[: len(following)])
     rest = iter(replies[len(following) :])
     pairs = zip(rest, rest, strict=True)
-    sizes = sorted(size for there, size in pairs if there == 1 and isinstance(size, int))
+    sizes = sorted(size for exists, size in pairs if exists == 1 and isinstance(size, int))
     return counted._replace(
         due=due,
         oldest_waiting_s=next((age for age in ages if age is not None), None),
@@ -236,8 +237,8 @@ def _with_survey(queue: Queue, counted: Counts) -> tuple[Counts, Set[bytes]]:
         ghosts=by_state[State.GHOST],
         # Those of items that were completed meanwhile have ended.
         stray_leases=read_states(queue, list(stray)).count(State.STRAY_LEASE),
-        wrong_types=len(survey.own(survey.wrong)),
+        wrong_types=len(survey.without_nested(survey.wrong)),
         returns=survey.returns,
-        results=None if survey.results is None else len(survey.own(survey.results)),
+        results=None if survey.results is None else len(survey.without_nested(survey.results)),
     )
     return counted, duplicated

@@ -243,7 +243,7 @@ class Survey:
     def nested(self) -> tuple[bytes, ...]:
         return _owners(self.wrong)
 
-    def own(self, keys: Iterable[bytes]) -> list[bytes]:
-        """Those of some keys that belong to no queue whose name begins like a lease or a result."""
+    def without_nested(self, keys: Iterable[bytes]) -> list[bytes]:
+        """Leave out keys of queues whose names begin like a lease or a result."""
         nested = self.nested
         return [key for key in keys if not is_key_of(key, nested)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import glob_pattern
-from rwq_cli.core.model import Item, Lease, State
+from rwq_cli.core.model import Item, State
 from rwq_cli.core.state.rules import is_guard
 
 # States that only a walk over the whole queue finds.
@@ -48,10 +48,6 @@ _pattern = cache(glob_pattern)
 
 def _matches(glob: bytes | None, text: bytes | None) -> bool:
     return glob is None or (text is not None and _pattern(glob).match(text) is not None)
-
-
-def _seconds_left(lease: Lease) -> float:
-    return inf if lease.ttl_ms is None else lease.ttl_ms / 1000
 
 
 class Selection(NamedTuple):
@@ -111,12 +107,13 @@ class Selection(NamedTuple):
         # A guard has no holder.
         lease = None if item.lease is None or is_guard(item.lease) else item.lease
         holder = None if lease is None else lease.holder
+        left_ms = inf if lease is None or lease.ttl_ms is None else lease.ttl_ms
         return (
             (self.states is None or item.state in self.states)
             and _matches(self.holder_glob, holder)
             and _matches(self.reason_glob, item.reason)
             and (self.returns is None or self.returns(item.returns or 0))
-            and (self.ttl is None or (lease is not None and self.ttl(_seconds_left(lease))))
+            and (self.ttl is None or (lease is not None and self.ttl(left_ms / 1000)))
         )
 
     def accepts_details(self, item: Item) -> bool:

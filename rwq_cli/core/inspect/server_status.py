@@ -58,8 +58,8 @@ def status_from(replies: Sequence[Any]) -> ServerStatus:
     for name in ("Redis", "Valkey"):
         version = f"{name} {info[key]}" if (key := f"{name.lower()}_version") in info else version
     used = info.get("used_memory")
-    started_s = info.get("server_time_usec", 0) // 1_000_000 - info.get("uptime_in_seconds", 0)
-    saved_s = info.get("rdb_last_save_time", 0)
+    now_s = info.get("server_time_usec", 0) // 1_000_000
+    started_s, saved_s = now_s - info.get("uptime_in_seconds", 0), info.get("rdb_last_save_time", 0)
     flushes = (stats.get(f"cmdstat_{name}", {}) for name in ("flushdb", "flushall"))
     is_replica = bool(info.get("slave_read_only"))
     status = ServerStatus(
@@ -73,7 +73,7 @@ def status_from(replies: Sequence[Any]) -> ServerStatus:
         appends=None if appends is None else bool(appends),
         is_failing="err" in (info.get("aof_last_write_status"), info.get("rdb_last_bgsave_status")),
         # It starts with the time of its start.
-        last_save_s=_since_s(info, saved_s) if saved_s > started_s + 1 else None,
+        last_save_s=max(0, now_s - saved_s) if now_s and saved_s > started_s + 1 else None,
         unsaved=info.get("rdb_changes_since_last_save"),
         loaded=info.get("rdb_last_load_keys_loaded"),
         flushes=sum(stat.get("calls", 0) for stat in flushes) if stats else None,
@@ -130,11 +130,6 @@ def _computed_refusal(status: ServerStatus) -> Refusal | None:
     if share is not None and share >= 1 and status.eviction == "noeviction":
         return Refusal.OUT_OF_MEMORY
     return Refusal.WRITE_ERRORS if status.is_failing else None
-
-
-def _since_s(info: Mapping[str, Any], then_s: int) -> int | None:
-    now_us = info.get("server_time_usec")
-    return None if now_us is None else max(0, now_us // 1_000_000 - then_s)
 
 
 _ROUND_TRIPS = 5

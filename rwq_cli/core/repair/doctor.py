@@ -112,7 +112,7 @@ def diagnose(
     survey = _first_look(queue, look)
     others = *survey.nested, *unlisted_owners(queue, look.suspects), *shadowed_by_name(queue)
     findings += [
-        _about_keys(Code.WRONG_TYPE, survey.own(survey.wrong)),
+        _about_keys(Code.WRONG_TYPE, survey.without_nested(survey.wrong)),
         _about_keys(Code.SHADOWED_NAME, list(dict.fromkeys(others))),
         _about_keys(Code.FOREIGN_KEY, survey.examples, survey.unowned),
         *_stalled(queue),

@@ -280,8 +280,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "half-a-slot",
         "While a slot of a cluster moves, a script reads what has moved already as missing.",
         f"{_CORE}/handle.py",
-        "return (*keys, self.keys.absent) if self.connection.is_cluster else keys",
-        "return keys",
+        ", *[self.keys.absent] * self.connection.is_cluster)",
+        ",)",
     ),
     # Q:clean-lock, Q:move-lock.
     Fault(
