@@ -341,7 +341,7 @@ VERBS: dict[str, Row] = {
         no=("bury gone", "bury l1"),
         partial=("bury w1 gone", "bury a1 l1"),
         usage=_refused("bury l1 --force") | _both(**{"--where": "bury - --where a=1 < w1"}),
-        counts="buried already_buried moving not_owner missing failures",
+        counts="buried already_buried reason_replaced moving not_owner missing failures",
         trials=(Trial("bury - -o ids", "waiting", is_buried, names=True),),
         operations={
             "bury": outcomes(bury),

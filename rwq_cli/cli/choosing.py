@@ -130,13 +130,11 @@ def _selection(
     if others.get("older_than_s") is not None:
         text = "rwq: some items are not chosen, as the server tells no age of them that can be true"
         others["on_unknown_age"] = lambda _item: settings.environment.note(text, once=True)
-    holds = match
     if where:
-        from rwq_cli.input.where import all_of
+        from rwq_cli.input.where import Conditions
 
-        fits = all_of(where)
-        holds = (lambda data: match(data) and fits(data)) if match else fits
-    return Selection(frozenset(states) if states else None, holds, **others)
+        match = Conditions(where, match)
+    return Selection(frozenset(states) if states else None, match, **others)
 
 
 def check_possible(what: str, states: Iterable[State], possible: frozenset[State]) -> None:
@@ -240,13 +238,15 @@ class Choice(NamedTuple):
 
     def read(self, queue: "WorkQueue") -> "Chosen":
         """Return the named IDs as a stream, or select the items now."""
-        from rwq_cli.cli.connect import warn_if_missing, warn_of_reading
+        from rwq_cli.cli.connect import warn_if_missing, warn_of_paths, warn_of_reading
         from rwq_cli.core.inspect.listing import Chosen, choose
 
         if self.named is not None:
             return Chosen(self.named)
         warn_of_reading(self.settings, [queue], self.selection)
         items = choose(queue, self.selection, limit=self.limit)
+        if self.limit is None or len(list(items.ids)) < self.limit:
+            warn_of_paths(self.settings, self.selection, escaped(queue.name))
         return items._replace(ids=warn_if_missing(self.settings, queue, items.ids))
 
     def confirmed(

@@ -380,3 +380,12 @@ def warn_of_reading(
     """Print a note if `--match` or `--where` resets the idle times of items on this server."""
     if selection.needs_data and queues:
         note_idle_reset(settings, queues[0], "--match and --where read the data")
+
+
+def warn_of_paths(settings: Settings, selection: "Selection", place: str) -> None:
+    """Print a note for each path of `--where` that no item had; all must have been read."""
+    from rwq_cli.input.where import Conditions
+
+    conditions = selection.match
+    for name in conditions.unseen if isinstance(conditions, Conditions) else ():
+        settings.environment.note(f"rwq: {place}: no item has {escaped_text(name)}", once=True)

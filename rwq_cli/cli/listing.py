@@ -4,7 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from rwq_cli.cli.connect import OpenQueues, note_idle_reset, warn_if_missing, warn_of_reading
+from rwq_cli.cli.connect import (
+    OpenQueues,
+    note_idle_reset,
+    warn_if_missing,
+    warn_of_paths,
+    warn_of_reading,
+)
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.inspect.selection import Selection, Source
@@ -110,6 +116,8 @@ def list_items(
             limit=limit or None,
             offset=offset,
         )
+        if not limit or written < limit:
+            warn_of_paths(settings, selection, opened.label)
         if settings.by is not None and out.is_cut:
             which = "shown" if settings.is_ordered else "most frequent"
             out.note(f"{limit:,} {which}; -n 0 shows all")

@@ -14,7 +14,7 @@ from rwq_cli.core.model import State, Status
 # --force also chooses leased items.
 _LEASED = frozenset(state for state in State if state.is_leased)
 _FAILURES = (Status.MOVING, Status.NOT_OWNER, Status.MISSING)
-_KIND = kind_of(Status.BURIED, _FAILURES, neutral=(Status.ALREADY_BURIED,))
+_KIND = kind_of(Status.BURIED, _FAILURES, neutral=(Status.ALREADY_BURIED, Status.REASON_REPLACED))
 
 
 @command(record=OUTCOME_FIELDS, no="none was buried: gone, or leased by another session")

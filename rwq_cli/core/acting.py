@@ -121,8 +121,8 @@ class ActingQueue(Queue):
         """Bury items, wherever they are, until they are kicked.
 
         The `reason`, at most 1,024 bytes, replaces that of an item that is already buried; None is
-        "by hand", which does not. For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `CHANGED`,
-        or without `force` `MOVING` (see `kick`).
+        "by hand", which does not. For each ID `BURIED`, `ALREADY_BURIED`, `REASON_REPLACED`,
+        `NOT_OWNER`, `CHANGED`, or without `force` `MOVING` (see `kick`).
         """
         return list(self.bury_many(ids, reason=reason, force=force, grace_s=grace_s))
 

@@ -160,6 +160,10 @@ class Status(StrEnum):
     DELAYED = "delayed", "l", "delay", "it is delayed"
     BURIED = "buried", "b", "bury", "it is buried"
     ALREADY_BURIED = "already-buried", "e", "", "it is buried already"
+    REASON_REPLACED = (
+        *("reason-replaced", "E", "replace the reason of"),
+        "it was buried already, and has the new reason",
+    )
     KICKED = "kicked", "k", "kick", "it waits again"
     NOT_BURIED = "not-buried", "u", "", "it is not buried"
     MOVING = "moving", "M", "", "it is being moved here; the same `mv` finishes that"

@@ -12,8 +12,9 @@ checked for syntax.
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
@@ -23,11 +24,11 @@ from rwq_cli.output.json_text import (
     QUOTED,
     Path,
     document_of,
-    found_at,
     is_utf8,
     parse_path,
     string_of,
     unquoted,
+    value_in,
 )
 
 _CONDITION = re.compile(
@@ -52,23 +53,43 @@ Test = Callable[[bytes | None], bool]
 
 
 class Condition(NamedTuple):
-    """A condition on one value: its path, and the test that it must pass."""
+    """A condition on one value: its path, as it is shown and in steps, and the test to pass."""
 
+    name: str
     path: Path
     test: Test
 
 
-def all_of(conditions: Iterable[Condition]) -> Callable[[bytes], bool]:
-    conditions = list(conditions)
+class Conditions:
+    """Conditions that data must meet, all of them, and a further test, such as a regex's `search`.
 
-    def holds(data: bytes) -> bool:
+    Attributes:
+        unseen: The paths that none of the data had so far, by name; none before there is any.
+    """
+
+    def __init__(
+        self, conditions: Sequence[Condition], test: Callable[[bytes], object] | None = None
+    ) -> None:
+        self._conditions, self._test = conditions, test
+        self.unseen: dict[str, Path] = {}
+        self._is_first = True
+
+    def __call__(self, data: bytes) -> bool:
+        if self._is_first:
+            self._is_first = False
+            self.unseen = {condition.name: condition.path for condition in self._conditions}
         try:
             root = document_of(data)
-            return all(condition.test(found_at(root, condition.path)) for condition in conditions)
+            for name, path in [*self.unseen.items()]:
+                if value_in(root, path) is not None:
+                    del self.unseen[name]
+            if not all(
+                condition.test(value_in(root, condition.path)) for condition in self._conditions
+            ):
+                return False
         except (ValueError, RecursionError):
             return False
-
-    return holds
+        return self._test is None or bool(self._test(data))
 
 
 def parse_condition(text: str) -> Condition:
@@ -76,11 +97,12 @@ def parse_condition(text: str) -> Condition:
     bad = InvalidArgument(f"--where cannot be {text!r}", _FORMS)
     if match is None:
         raise bad
-    is_negated, symbol, value = bool(match[1]), match[3], match[4]
-    path = parse_path(match[2])
+    is_negated, name, symbol, value = bool(match[1]), match[2], match[3], match[4]
+    path = parse_path(name)
+    condition = partial(Condition, name if name[0] in ".[" else f".{name}", path)
     if symbol is None:
         # As in jq's `select`.
-        return Condition(path, lambda text: (text in (None, b"null", b"false")) is is_negated)
+        return condition(lambda text: (text in (None, b"null", b"false")) is is_negated)
     is_quoted = _QUOTED.fullmatch(value) is not None
     is_odd = value[:1] in "\"'" if symbol == "~" else not _VALUE.fullmatch(value)
     if is_negated or (is_odd and not is_quoted):
@@ -88,14 +110,14 @@ def parse_condition(text: str) -> Condition:
     if is_quoted:
         value = unquoted(value)
     if symbol == "~":
-        return Condition(path, _matches(parse_regex(value, "--where")))
+        return condition(_matches(parse_regex(value, "--where")))
     number = None if is_quoted else _number(value)
     if number is None and not is_quoted and _NUMBER.fullmatch(value):
         raise InvalidArgument(f"--where: the exponent of {value} is too large", "quote text")
     # Unquoted, it may also equal true, false or null, and null stands for a missing value, too.
     word = None if is_quoted or _COMPARE[symbol] is not operator.eq else value.encode()
     test = _compares(_COMPARE[symbol], value, number, word)
-    return Condition(path, (lambda text: not test(text)) if symbol == "!=" else test)
+    return condition((lambda text: not test(text)) if symbol == "!=" else test)
 
 
 def _matches(regex: "re.Pattern[str]") -> Test:

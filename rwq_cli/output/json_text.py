@@ -118,7 +118,7 @@ def indented(data: bytes) -> bytes:
         return data
 
 
-def found_at(value: Raw, path: Path) -> bytes | None:
+def value_in(value: Raw, path: Path) -> bytes | None:
     for step in path:
         try:
             inner: Any = _members_of(value) if isinstance(step, str) else _elements_of(value)
@@ -130,7 +130,7 @@ def found_at(value: Raw, path: Path) -> bytes | None:
 
 def value_at(data: bytes, path: Path) -> str | None:
     try:
-        text = found_at(document_of(data), path)
+        text = value_in(document_of(data), path)
         if text is None or text == b"null":
             return None
         return string_of(text) if text[:1] == b'"' else json_text(text)

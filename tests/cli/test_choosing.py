@@ -92,3 +92,22 @@ SELECTED = {
 @pytest.mark.parametrize("line", SELECTED)
 def test_options_select_these_items(rwq: Rwq, line: str) -> None:
     assert " ".join(chosen(rwq, *line.split())) == SELECTED[line]
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_path_that_no_item_has_is_named_once_all_were_read(rwq: Rwq) -> None:
+    note = "rwq: jobs: no item has {}\n"
+    odd = (
+        *("ls all", "ls all --by state", "export", "ls", "leases"),
+        *(f"{path} --dry-run{' --run cat' * (path == 'edit')}" for path in CHOOSING),
+    )
+    for line in odd:
+        for path, name in (("tenat.id=3", ".tenat.id"), ("!['no']", "['no']")):
+            result = rwq(*line.split(), "--where", path, "--where", "t.x!=1")
+            assert note.format(name) in result.notes, line
+    result = rwq("ls", "all", "--where", "t.id!=9")
+    assert "has" not in result.notes
+    # The others may have it.
+    assert "has" not in rwq("ls", "all", "--where", "!x", "-n", "2").notes
+    assert "has" not in rwq("rm", "--where", "!x", "-n", "2", "--dry-run").notes
+    assert "has" not in rwq("ls", "--where", "x=1", "-q", "nothing").notes.replace("no such", "")

@@ -41,6 +41,13 @@ def test_the_reason_of_a_burial_is_kept(rwq: Rwq, foreign: Foreign) -> None:
     record = rwq("show", "b", "-o", "json").json
     assert record["next"] == "Nothing, until somebody kicks it."
     assert record["commands"] == ["rwq kick -q jobs b", "rwq complete -q jobs b"]
+    for options, summary in (
+        (["--reason", "new", "--dry-run"], "dry run: would replace the reason of 1\n"),
+        (["--reason", "new"], "reason replaced 1\n"),
+        (["--reason", "new"], "already buried 1\n"),
+        ([], "already buried 1\n"),
+    ):
+        assert rwq("bury", "d", *options).as_tuple() == (0, "", summary)
 
 
 def test_release_without_ids_is_of_all_of_this_session(rwq: Rwq, foreign: Foreign) -> None:

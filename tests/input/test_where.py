@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.input.where import all_of, parse_condition
+from rwq_cli.input.where import Conditions, parse_condition
 
 DATA = json.dumps(
     {
@@ -36,7 +36,7 @@ DATA = json.dumps(
 
 
 def holds(data: bytes, *expressions: str) -> bool:
-    return all_of([parse_condition(text) for text in expressions])(data)
+    return Conditions([parse_condition(text) for text in expressions])(data)
 
 
 HOLD = [
@@ -215,4 +215,4 @@ def test_odd_expressions_are_refused_and_shown() -> None:
 @given(st.text(st.sampled_from("a.[]0\"'=!<>~ ,\\é(")))
 def test_any_text_is_a_condition_or_an_error(text: str) -> None:
     with suppress(InvalidArgument):
-        all_of([parse_condition(text)])(DATA)
+        Conditions([parse_condition(text)])(DATA)

@@ -510,7 +510,7 @@ class QueueMachine(RuleBasedStateMachine):
         self, item: int, many: bool, force: bool, reason: bytes | None, adversity: Adversity
     ) -> None:
         def check(item_id: bytes, status: Status, before: RawKeys, after: RawKeys) -> None:
-            if status in (Status.BURIED, Status.ALREADY_BURIED):
+            if status in (Status.BURIED, Status.ALREADY_BURIED, Status.REASON_REPLACED):
                 _check_scheduled(item_id, before, after, after.buried)
 
         bury_many = partial(self.queue.bury_many, reason=reason, force=force)

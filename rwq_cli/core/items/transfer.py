@@ -147,7 +147,9 @@ class Transfer:
         items: list[ItemSnapshot] = []
         for batch in bury(calls):
             outcomes |= {outcome.item_id: outcome for outcome in batch}
-            buried_ids = batch.ids_with(Status.BURIED, Status.ALREADY_BURIED)
+            buried_ids = batch.ids_with(
+                Status.BURIED, Status.ALREADY_BURIED, Status.REASON_REPLACED
+            )
             items += map(data_read.__getitem__, buried_ids)
         return outcomes | {outcome.item_id: outcome for outcome in self._carry(items)}
 

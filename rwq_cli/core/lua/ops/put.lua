@@ -13,8 +13,8 @@
 -- arg counts  how often each item counts as returned from now on, in the order of the IDs, separated by ',': no less
 --   than now, but for what `forgive` took off in advance; '' to leave the counts as they are
 -- rest words  IDs, each once, in the order in which they are to be leased
--- Returns the outcomes of `outcome_reply`: released, already-waiting, delayed, buried, already-buried, not-owner,
--- missing, changed, moving, in-transit, wrong-type, elsewhere.
+-- Returns the outcomes of `outcome_reply`: released, already-waiting, delayed, buried, already-buried,
+-- reason-replaced, not-owner, missing, changed, moving, in-transit, wrong-type, elsewhere.
 local done = (to == 'main' or to == 'front') and 'released' or to
 
 local ids = ids_in(words)
@@ -38,11 +38,14 @@ local function status_of(id, item, now_ms)
     or is_in_doubt(id, item, now_ms) and 'in-transit'
     or is_taken_away(item) and 'elsewhere'
     -- Buried by hand, it leaves the move that it was part of.
-    or to == 'buried' and state_of(item, now_ms) == 'buried' and not is_in_transit(item) and 'already-buried' or done
+    or to == 'buried' and state_of(item, now_ms) == 'buried' and not is_in_transit(item)
+      and (replaces_reason and reason_of(item) ~= reason and 'reason-replaced' or 'already-buried')
+    or done
 end
 
 return act(ids, status_of, function(groups, facts, now_ms)
-  local moved, already_buried, scores = groups[done], groups['already-buried'], {}
+  local moved, scores = groups[done], {}
+  local already_buried = joined(groups['already-buried'], groups['reason-replaced'])
   -- The leases first, because a server that is out of memory refuses them.
   settle(lease_keys(done == 'released' and moved or {}), 'released')
   local guard = GUARDS.buried .. reason
