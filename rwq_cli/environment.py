@@ -34,10 +34,8 @@ class Environment:
     # longer.
     # stdout is for results only, and stderr for everything else; all are bytes. A closed stdin is
     # empty, and a write to a closed stdout fails. `note_above` writes a line above the progress
-    # line. `interrupted` is the message if Ctrl-C ends a command that may change something; empty
-    # once the command reports that itself.
+    # line.
     quiet: bool = False
-    interrupted: str = "nothing done"
     stdin_is_closed: bool = False
     stdout_is_closed: bool = False
     note_above: Callable[[str], None] | None = None

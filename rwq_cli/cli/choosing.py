@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.exit_codes import ExitStatus
     from rwq_cli.input.where import Condition
-    from rwq_cli.output.outcomes import Kind
+    from rwq_cli.output.report import Kind
 
 # The states that `--state` can choose; an ID in the others is in no list, and has no data.
 SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))
@@ -191,17 +191,17 @@ class Choice(NamedTuple):
         **options: Any,
     ) -> "ExitStatus":
         """Apply a verb of the core, with its options, to these items, and show the outcomes."""
-        # See `choose` for the question, `outcomes_of` for the reasons, and `Undo` for `undo`, whose
+        # See `choose` for the question, `report_of` for the reasons, and `Undo` for `undo`, whose
         # result is the verb's journal. A verb that `takes_all` items that exist needs no dry run
         # before the question.
         from rwq_cli.cli.connect import open_queue
-        from rwq_cli.cli.outcomes import outcomes_of
+        from rwq_cli.cli.reports import report_of
 
         queue = open_queue(self.settings)
-        shows, file = partial(outcomes_of, self.settings, queue), None
+        shows, file = partial(report_of, self.settings, queue), None
         if undo is not None:
             options["journal"] = file = undo(self.settings, queue)
-            shows = file.outcomes
+            shows = file.report
 
         def act(chosen: "Chosen", *, dry_run: bool) -> Outcomes:
             return verb(queue, chosen.ids, expected=chosen.expected, dry_run=dry_run, **options)

@@ -92,7 +92,7 @@ class RwqCommand(TyperCommand):
 
             check(fields, settings)
             if fields.has_summary and settings.fields and settings.output is OutputFormat.JSON:
-                from rwq_cli.output.outcomes import check_summary_fields
+                from rwq_cli.output.report import check_summary_fields
 
                 check_summary_fields(settings.fields)
         return super().invoke(ctx)

@@ -42,6 +42,8 @@ class Manual(NamedTuple):
     destructive: bool = False
     # It may change another server, too, whose context `--yes=NAME` may name.
     writes_elsewhere: bool = False
+    # What Ctrl-C says that was done, unless there is a report; empty if the results say it.
+    unfinished: str = "nothing done"
     # The columns of `-o plain`, by what a line stands for.
     plain: Mapping[str, str] = {}
     # Options of which one may be used at most, such as `--front --delay`; and for an option, the

@@ -40,8 +40,8 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
     except KeyboardInterrupt:
         if interrupts.was_terminated:
             return ExitStatus.OK
-        if environment.interrupted and call.manual.may_change(call.options):
-            environment.error(f"interrupted: {environment.interrupted}")
+        if done := call.unfinished():
+            environment.error(f"interrupted: {done}")
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
         # The reader of stdout has closed it, as in `rwq ls | head`.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rwq_cli.contexts.file import Context, Contexts
     from rwq_cli.local.server import LocalServer
     from rwq_cli.output.progress import TerminalProgress
-    from rwq_cli.output.records import Output
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -270,12 +269,6 @@ class Settings(OutputOptions):
             )
 
     @cached_property
-    def out(self) -> "Output":
-        from rwq_cli.output.records import Output
-
-        return Output(self)
-
-    @cached_property
     def progress(self) -> "TerminalProgress | None":
         environment = self.environment
         if self.quiet or environment.stdout_is_pipe or not environment.stderr_is_terminal:
@@ -334,3 +327,11 @@ class Call:
     @cached_property
     def settings(self) -> Settings:
         return Settings(self.environment, self.given, self.manual, self.options)
+
+    def unfinished(self) -> str:
+        """Say what a run that Ctrl-C has ended did; empty if what it wrote says so."""
+        # None of the two may have been made yet.
+        out = vars(vars(self).get("settings", self)).get("out")
+        if out is not None and out.report is not None:
+            return str(out.report.unfinished())
+        return self.manual.unfinished if self.manual.may_change(self.options) else ""

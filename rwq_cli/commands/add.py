@@ -8,7 +8,7 @@ from typing import Annotated
 
 from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, parse_id
-from rwq_cli.cli.outcomes import OUTCOME_FIELDS, bad_record_reporter, kind_of, outcomes_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, bad_record_reporter, kind_of, report_of
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import ServerError
@@ -22,7 +22,7 @@ from rwq_cli.input.values import parse_time, time_note
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import bytes_fields
-from rwq_cli.output.outcomes import Outcomes
+from rwq_cli.output.report import Report
 
 _KIND = kind_of(Status.ADDED, ())._replace(
     counted=("added", "duplicates", "rejected"),
@@ -210,7 +210,7 @@ def _add(
     batches: Iterable[tuple[bytes, OutcomeBatch]]
     if len(queues) > 1:
         batches = add_spread(queues, items, unique=plan.unchecked, dry_run=plan.dry_run)
-        out = Outcomes(
+        out = Report(
             settings,
             _KIND,
             None,
@@ -221,7 +221,7 @@ def _add(
     else:
         (queue,) = queues
         batches = ((queue.name, batch) for batch in _batches(settings, queue, items, plan))
-        out = outcomes_of(settings, queue, _KIND, dry_run=plan.dry_run)
+        out = report_of(settings, queue, _KIND, dry_run=plan.dry_run)
     out.extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}
     with out:
         for name, batch in batches:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.options import ForceOption
-from rwq_cli.cli.outcomes import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, Settings, command, option
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items import schedule

@@ -19,7 +19,7 @@ from rwq_cli.core.repair.clean import CleanAction, Repair, clean as clean_queue
 from rwq_cli.exit_codes import ExitCode
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
-from rwq_cli.output.outcomes import NAMED_FAILURES, WORDS, Kind, Outcomes, Parts, Row
+from rwq_cli.output.report import NAMED_FAILURES, WORDS, Kind, Parts, Report, Row
 
 if TYPE_CHECKING:
     from rwq_cli.output.exposition import Metric
@@ -104,7 +104,7 @@ class Cleaning(NamedTuple):
 
         name = "" if opened.is_one else escaped(queue.name)
         kind = CLEAN if self.every is None else _ROUND
-        with Outcomes(
+        with Report(
             self.settings,
             kind,
             queue.name,
@@ -221,7 +221,8 @@ class _Service:
         self._cleaning, self._opened = cleaning, opened
         self._every, self._deep_every, self._deep = every, deep_every, deep
         self._environment = cleaning.settings.environment
-        self._parts = Parts(cleaning.settings)
+        # A round that did something says so.
+        self._parts = Parts(cleaning.settings, nothing="")
         self._scraper = Scraper(opened.connection)
         self._totals = ItemTotals(opened.connection)
         self._history = HistoryWriter(self._totals.done)
@@ -234,8 +235,6 @@ class _Service:
         from rwq_cli.core.clock import Clock
         from rwq_cli.service.supervision import Beats, Rounds, Supervision, jittered
 
-        # A round that did something says so.
-        self._environment.interrupted = ""
         connection, cleaning = self._opened.connection, self._cleaning
         limits = (connection.connect_timeout_s, connection.reply_timeout_s, connection.patience_s)
         supervision = Supervision(

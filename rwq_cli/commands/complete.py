@@ -9,7 +9,7 @@ from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.confirm import MANY, is_confirmed, must_ask
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import ForceOption, offer_holders, result_duration
-from rwq_cli.cli.outcomes import OUTCOME_FIELDS, SHOW, Reasons, kind_of, outcomes_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, SHOW, Reasons, kind_of, report_of
 from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.batches import BLOCK_IDS, in_batches
 from rwq_cli.core.clock import RESULT_TTL_S
@@ -22,7 +22,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
-from rwq_cli.output.outcomes import Outcomes as Shown
+from rwq_cli.output.report import Report
 from rwq_cli.views.command_lines import shell_word
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class CompletionRun(ExitStack):
         self._settings, self._queue, self._plan = settings, queue, plan
         self.undo: Undo | None = None
 
-    def run(self, out: Shown[Outcome], *, asks: bool) -> None:
+    def run(self, out: Report[Outcome], *, asks: bool) -> None:
         """Complete the items; with `asks`, the rest once the user has agreed."""
         choice = self._plan.choice
         items, others = choice.read(self._queue), list[bytes]()
@@ -183,7 +183,7 @@ def _run(settings: Settings, plan: Completion) -> ExitStatus:
     queue.check_one_slot()
     run, reasons = CompletionRun(settings, queue, plan), _reasons(settings, plan)
     with (
-        outcomes_of(
+        report_of(
             settings, queue, _KIND, dry_run=dry_run, reasons=reasons, suffix=run.summary_end
         ) as out,
         run,

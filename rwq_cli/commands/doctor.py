@@ -17,7 +17,7 @@ from rwq_cli.local.server import AOF_CUT
 from rwq_cli.output import human
 from rwq_cli.output.field import COUNT, Cut, Field, Fields, field
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.outcomes import DRY_RUN
+from rwq_cli.output.report import DRY_RUN
 from rwq_cli.output.sections import COMMAND_STYLE, Line, Section
 from rwq_cli.views.command_lines import CommandLines, shell_word
 from rwq_cli.views.health import server_in_words
@@ -161,6 +161,7 @@ def _codes(text: str) -> frozenset[Code]:
     ok="there are no errors or warnings, or none are left; notes do not count",
     no="errors or warnings were found, or are left after --fix",
     changes_with="fix",
+    unfinished="some of it may be fixed",
     null=NULL_IDS,
     always_table=True,
 )
@@ -188,7 +189,6 @@ def doctor(
     plan = make_plan(fix=fix, dry_run=dry_run, grace_s=grace_s, only=only, skip=skip)
     opened = OpenQueues(settings, all_queues=all_queues, changes=fix).find()
     report = _Report(settings, plan, is_one=opened.is_one)
-    settings.environment.interrupted = "some of it may be fixed"
     url = settings.server.url
     if url.startswith(LOCAL) and settings.local_server(url).status().aof_cut:
         settings.environment.note(f"rwq: {AOF_CUT}")

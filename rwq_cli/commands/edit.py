@@ -10,7 +10,7 @@ from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import provided
 from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import FLUSH, Flush, in_batches
@@ -28,7 +28,7 @@ from rwq_cli.input.editor import LINES_MAX, Draft, EditCommand, Refused, run_edi
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.json_text import json_error
-from rwq_cli.output.outcomes import NAMED_FAILURES, Outcomes
+from rwq_cli.output.report import NAMED_FAILURES, Report
 from rwq_cli.views.command_lines import shell_word
 
 _KIND = kind_of(Status.SET, (Status.MISSING,))
@@ -88,7 +88,7 @@ def edit(settings: Settings, choice: Choice, change: Change) -> ExitStatus:
     reasons = {} if change.run else {Status.CHANGED: CHANGED_MEANWHILE}
     # As PID 1, too, which needs a handler to end at SIGTERM.
     with raising_on_terminate(replaces=True), _kept(settings, editing.drafts):
-        with undo.outcomes(_KIND, dry_run=choice.dry_run, reasons=reasons) as out:
+        with undo.report(_KIND, dry_run=choice.dry_run, reasons=reasons) as out:
             if change.run is not None:
                 out.extra = lambda: {"rejected": editing.rejected}
             chosen = choice.choose(queue, "run a command on the data of {}", only_many=True)
@@ -124,7 +124,7 @@ class _Editing:
         is_confirmed = choice.yes and (context is None or not context.protection_level)
         self._asks = not (choice.dry_run or is_confirmed)
 
-    def edits(self, chosen: Chosen, out: Outcomes[Outcome]) -> Iterator[Edit | Flush]:
+    def edits(self, chosen: Chosen, out: Report[Outcome]) -> Iterator[Edit | Flush]:
         """Yield the edits as the items are read, and FLUSH about once a second."""
         queue, clock = self._queue, self._queue.clock
         queue.connection.set_no_touch()
@@ -147,7 +147,7 @@ class _Editing:
             out.rows(OutcomeBatch.all_of(skipped.wrong_types, Status.WRONG_TYPE))
 
     def _edits_of(
-        self, items: Sequence[ItemSnapshot], expected: Expected, out: Outcomes[Outcome]
+        self, items: Sequence[ItemSnapshot], expected: Expected, out: Report[Outcome]
     ) -> Iterator[Edit]:
         """Yield the edits of items that are as they were chosen, and that need no question."""
         verdicts = [_is_as_chosen(item, expected) for item in items]
@@ -183,7 +183,7 @@ class _Editing:
                 self._settings.environment.note(_NO_WAIT)
             yield draft.read()
 
-    def _reject(self, item: ItemSnapshot, reason: str, out: Outcomes[Outcome]) -> None:
+    def _reject(self, item: ItemSnapshot, reason: str, out: Report[Outcome]) -> None:
         self.rejected += 1
         if self.rejected <= NAMED_FAILURES:
             line = f"{escaped(item.item_id)}: {escaped_text(reason)}"
@@ -191,7 +191,7 @@ class _Editing:
             if not self._settings.output.is_machine_readable:
                 self._settings.environment.error(f"rwq: {line}; left as it is")
 
-    def confirm_lossy(self, out: Outcomes[Outcome]) -> None:
+    def confirm_lossy(self, out: Report[Outcome]) -> None:
         """Ask about each kind of lossy edits."""
         for loss, edits in self.lossy.items():
             if is_confirmed(self._settings, yes=self._choice.yes):
@@ -205,7 +205,7 @@ class _Editing:
                     declined.message = f"declined after {done:,} edits; no more are made"
                 raise
 
-    def end_drafts(self, out: Outcomes[Outcome]) -> None:
+    def end_drafts(self, out: Report[Outcome]) -> None:
         """Delete the file of an editor, or say where it is if its text was not written."""
         for item_id, draft in self.drafts.items():
             if out.counts["unchanged"] or (out.counts["set"] and not self._choice.dry_run):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption
-from rwq_cli.cli.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
+from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.commands.undoing import (
     Undo,
@@ -27,7 +27,7 @@ from rwq_cli.core.state.reads import read_facts
 from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
+from rwq_cli.output.report import NAMED_FAILURES, Parts
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -138,7 +138,7 @@ class _Run:
         undo = Undo(self._settings, queue, "import", restores="what was replaced")
         results: Counter[Status] = Counter()
         name, dry_run = "" if self._is_one else escaped(queue.name), self._dry_run
-        with undo.outcomes(
+        with undo.report(
             _KIND, dry_run=dry_run, reasons=_REASONS, parts=self._summary, name=name
         ) as out:
             out.rejected = self._rejected

@@ -2,7 +2,7 @@
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.options import RateOption
-from rwq_cli.cli.outcomes import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, Settings, command
 from rwq_cli.core.items import schedule
 from rwq_cli.core.model import State, Status

@@ -19,7 +19,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.outcomes import DRY_RUN
+from rwq_cli.output.report import DRY_RUN
 from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
 
@@ -159,6 +159,8 @@ def _give_back(settings: Settings, queues: Sequence[WorkQueue], items: Sequence[
     partial="some of the --id items could not be leased",
     null=options.NULL_RECORDS,
     plain={"an item": plain_names("leased now"), "of several queues": "the same, then queue"},
+    # The leased items are printed.
+    unfinished="",
     excludes=["--id -n", "--id --wait", "--id --timeout", "--id --fair"],
 )
 @provided("leasing", Leasing)
@@ -172,8 +174,6 @@ def lease(settings: Settings, leasing: Leasing) -> ExitStatus:
     rwq lease -q jobs --id 4f2a9c
     """
     environment, ids = settings.environment, leasing.ids
-    # The leased items are printed, which says what was done.
-    environment.interrupted = ""
     leasing.check()
     queues = [open_queue(settings)] if ids else open_queues(settings)
     names = ", ".join(escaped(queue.name) for queue in queues)

@@ -11,7 +11,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.options import offer_queues
-from rwq_cli.cli.outcomes import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.listing import Chosen, choose
@@ -88,7 +88,7 @@ def mv(
     undo = Undo(settings, queue, "mv", to=to, to_server=server, to_context=context)
     with (
         ending_on_terminate(within_s=_ARRIVAL_S) if follow else nullcontext(),
-        undo.outcomes(
+        undo.report(
             _KIND,
             dry_run=dry_run,
             reasons={

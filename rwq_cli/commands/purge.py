@@ -3,7 +3,7 @@
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue, warn_missing
 from rwq_cli.cli.options import DryRunOption, YesOption
-from rwq_cli.cli.outcomes import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, Settings, command, escaped
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_queue
@@ -30,7 +30,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
     queue = open_queue(settings)
     undo = Undo(settings, queue, "purge")
     purged = PurgedResults()
-    with undo.outcomes(_KIND, dry_run=dry_run) as out:
+    with undo.report(_KIND, dry_run=dry_run) as out:
         out.extra = lambda: {"results": purged.results}
         if not dry_run and not is_confirmed(settings, yes=yes):
             items = count_items(queue)

@@ -12,7 +12,7 @@ from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
 from rwq_cli.cli.options import DryRunOption, Duration, YesOption, argument
-from rwq_cli.cli.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS, outcomes_of
+from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS, report_of
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option, undoing
 from rwq_cli.commands.undoing import short_path, undo_directory
 from rwq_cli.core.model import Status
@@ -23,7 +23,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.export_file import UndoOrigin
 from rwq_cli.output.field import COUNT, NAME, SIZE, Cut, Fields, field
-from rwq_cli.output.outcomes import Kind, Outcomes, Row
+from rwq_cli.output.report import Kind, Report, Row
 from rwq_cli.undo import catalog
 from rwq_cli.undo.file import UndoFileError, UndoState, numbered
 from rwq_cli.undo.idle import forget_idle, read_idle
@@ -269,7 +269,7 @@ def _restore(settings: Settings, plan: Restoration) -> ExitStatus:
     reader, queue, dry_run = plan.reader, plan.queue, plan.dry_run
     moved_from, verb = plan.other.queue, plan.origin.verb
     run = UndoRun(reader, queue, moved_from, dry_run=dry_run)
-    with outcomes_of(
+    with report_of(
         *(settings, queue, _UNDONE),
         dry_run=dry_run,
         reasons={
@@ -339,7 +339,7 @@ def _prune(
         confirm_action(settings, f"rwq will delete {files}{note} ({size}).")
 
     freed = 0
-    with Outcomes(
+    with Report(
         settings,
         PRUNED,
         None,

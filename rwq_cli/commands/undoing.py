@@ -9,14 +9,14 @@ from time import time
 from typing import Any
 
 from rwq_cli.cli.connect import command_lines
-from rwq_cli.cli.outcomes import bad_record_reporter, kind_of, outcomes_of
+from rwq_cli.cli.reports import bad_record_reporter, kind_of, report_of
 from rwq_cli.commands import ExitStatus, Settings, escaped
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output.export_file import Header, UndoOrigin
-from rwq_cli.output.outcomes import Kind, Outcomes
+from rwq_cli.output.report import Kind, Report
 from rwq_cli.undo.file import UndoFile, default_directory
 from rwq_cli.undo.idle import record_idle
 from rwq_cli.undo.servers import mark_server
@@ -63,21 +63,19 @@ class Undo(UndoFile):
         self._verb, self._address, self._is_dry_run = verb, queue.connection.address, False
 
     @contextmanager
-    def outcomes(
+    def report(
         self,
         kind: Kind[Outcome],
         *,
         dry_run: bool,
         suffix: Callable[[], str] = str,
         **options: Any,
-    ) -> Iterator[Outcomes[Outcome]]:
-        """Yield what shows the outcomes (see `outcomes_of`), and close the file at the end."""
+    ) -> Iterator[Report[Outcome]]:
+        """Yield the report (see `report_of`), and close the file at its end."""
         self._is_dry_run = dry_run
         both = lambda: suffix() + self.summary_end()  # noqa: E731
-        shown = outcomes_of(
-            self._settings, self._queue, kind, dry_run=dry_run, suffix=both, **options
-        )
-        with shown as out, self:
+        settings, queue = self._settings, self._queue
+        with report_of(settings, queue, kind, dry_run=dry_run, suffix=both, **options) as out, self:
             yield out
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:

@@ -18,7 +18,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.outcomes import DRY_RUN, Outcomes
+from rwq_cli.output.report import DRY_RUN, Report
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.views.working import (
     EVENTS,
@@ -204,7 +204,7 @@ def run_worker(
     counts_items: bool,
 ) -> None:
     names = ", ".join(escaped(queue.name) for queue in queues)
-    out = Outcomes(
+    out = Report(
         settings,
         EVENTS,
         None,

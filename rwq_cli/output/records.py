@@ -7,7 +7,7 @@
 
 Both stream: a record is read when it is written. A generator may write notes between its records.
 `--sort`, `--reverse` and `--by` are applied here: the command then passes all its records, and
-`limit`. For what a command did to items, see `output.outcomes`.
+`limit`. For what a command did to items, see `output.report`.
 """
 
 import csv
@@ -28,6 +28,7 @@ from rwq_cli.output.sections import Section
 
 if TYPE_CHECKING:
     from rwq_cli.output.painter import Painter
+    from rwq_cli.output.report import Parts, Report
 
 T = TypeVar("T")
 # A column: the name of a field, or a field that only a table has.
@@ -40,7 +41,10 @@ class Output:
     Attributes:
         continues: Whether more tables follow: `end` writes what follows the last record.
         is_cut: Whether there were more records than the limit, of those that are sorted or counted.
+        report: What became of items, if the run acts on any.
     """
+
+    report: "Report[Any] | Parts | None" = None
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options

@@ -1,15 +1,15 @@
 """What became of items: a row for each, and a summary at the end.
 
     undo = Undo(settings, queue, "rm")
-    with undo.outcomes(_KIND, dry_run=choice.dry_run) as out:
-        out.all(remove(queue, ids, undo, dry_run=choice.dry_run))   # or out.rows(…), out.row(…)
+    with undo.report(_KIND, dry_run=choice.dry_run) as out:
+        out.all(remove(queue, ids, undo, dry_run=choice.dry_run))   # or out.rows(…)
     return out.finish(undo_file=undo.name)
 
-The command does the work. Rows are written as they come, if the format has rows, and counted.
-`finish` writes the first failures by name and the summary (`would` in a dry run), or the JSON
-object, and returns the exit code; its arguments are further fields of the object. If Ctrl-C or a
-failure ends the block, the summary says what was done so far.
-A command on several queues makes one `Parts` and an `Outcomes` for each queue, finishes each, and
+The command does the work. Rows are written to the run's `Output` as they come, if the format has
+rows, and counted. `finish` writes the first failures by name and the summary (`would` in a dry
+run), or the JSON object, and returns the exit code; its arguments are further fields of the object.
+If Ctrl-C or a failure ends the run, the summary says what was done so far.
+A command on several queues makes one `Parts` and a `Report` for each queue, finishes each, and
 returns `parts.finish()`.
 """
 
@@ -25,13 +25,13 @@ from rwq_cli.exit_codes import ExitStatus, batch_status, mark_partial
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Fields, bytes_fields, to_json
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.records import Output
 
 T = TypeVar("T")
 
 DRY_RUN = "dry run: "
 # How many failures a summary names, and how many items a dry run.
 NAMED_FAILURES = 5
+NOTHING_DONE = "nothing done"
 _WITH_ROWS = (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 
 
@@ -118,7 +118,7 @@ class Kind(NamedTuple, Generic[T]):
 
 
 @dataclass
-class Outcomes(Generic[T]):
+class Report(Generic[T]):
     """The rows and the summary of one command, or of its part for one queue."""
 
     options: OutputOptions
@@ -145,34 +145,33 @@ class Outcomes(Generic[T]):
     _failures: list[T] = field(default_factory=list)
     _previewed: list[str] = field(default_factory=list)
     _unwritten: OSError | None = None
-    # Ctrl-C may come between the summary and the end of the block.
-    _is_told: bool = False
+    # Ctrl-C may come after the summary.
+    _has_ended: bool = False
 
     def __post_init__(self) -> None:
-        self._out = Output(self.options) if self.parts is None else self.parts.out
+        self._out = self.options.out
         fields, names = self.kind.fields, self.options.fields
         is_chosen = names is not None and self.options.output in _WITH_ROWS
         self._out.use(fields.only(names) if is_chosen and names else fields)
 
     def __enter__(self) -> Self:
         if self.parts is None:
-            self.options.environment.interrupted = ""
+            self._out.report = self
+        else:
+            self.parts.latest = self
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        """Say what was done so far if Ctrl-C or a failure ended the block."""
-        environment = self.options.environment
-        if isinstance(error, KeyboardInterrupt):
-            if self.parts is None or self.has_work:
-                self.options.end_progress()
-                if not self._is_told:
-                    environment.error(f"interrupted: {self.summary()}")
-                environment.interrupted = ""
+        """Say what was done so far if a failure ended the block."""
         # The error of a lost server says itself what was acknowledged.
-        elif isinstance(error, Exception) and not isinstance(error, ServerError):
+        if isinstance(error, Exception) and not isinstance(error, ServerError):
             self.note_unfinished()
             if self._successes() and not self.dry_run:
                 mark_partial(error)
+
+    def unfinished(self) -> str:
+        """Return the summary so far; empty once it was written."""
+        return "" if self._has_ended else self.summary()
 
     def note_unfinished(self) -> None:
         if self.has_work:
@@ -257,16 +256,14 @@ class Outcomes(Generic[T]):
                 pass
             is_news = any(self.counts[word] for word in self.kind.news)
             has_summary = self.parts is None or is_news or (self.has_work and not self.kind.news)
+            self._has_ended = True
             if output is not OutputFormat.JSON and has_summary:
-                self._is_told = True
                 (environment.error if is_news else environment.note)(self._named(self.summary()))
             totals = self.totals()
             failures = sum(totals.get(word, 0) for word in self.kind.failed)
             status = batch_status(self._successes(), failures)
             if self.parts is not None:
                 self.parts.add(self, status)
-                if self.has_work:
-                    environment.interrupted = ""
             return status
 
     def _successes(self) -> int:
@@ -336,15 +333,26 @@ class Parts:
     """One command on several queues: the rows of all are one output."""
 
     # The parts in which nothing was done share one summary.
-    def __init__(self, options: OutputOptions) -> None:
-        self.out = Output(options)
+    def __init__(self, options: OutputOptions, *, nothing: str = NOTHING_DONE) -> None:
+        # `nothing` is what Ctrl-C says as long as no part has done anything.
+        self._nothing = nothing
+        self._out = options.out
+        self._out.report = self
+        # The part that was begun last.
+        self.latest: Report[Any] | None = None
         self._statuses: set[ExitStatus] = set()
         # One of the parts without work, and their number: a clean that goes on has ever more.
-        self._idle: Outcomes[Any] | None = None
+        self._idle: Report[Any] | None = None
         self._idle_parts = 0
         self._has_work = False
 
-    def add(self, part: Outcomes[Any], status: ExitStatus) -> None:
+    def unfinished(self) -> str:
+        """Return the summary so far of the latest part; empty once it was written."""
+        if self.latest is not None and self.latest.has_work:
+            return self.latest.unfinished()
+        return "" if self._has_work else self._nothing
+
+    def add(self, part: Report[Any], status: ExitStatus) -> None:
         self._statuses.add(status)
         if part.has_work:
             self._has_work = True
@@ -353,9 +361,9 @@ class Parts:
 
     def finish(self) -> ExitStatus:
         """Write what follows the last part, and return the exit code of all."""
-        environment, output = self.out.options.environment, self.out.options.output
+        environment, output = self._out.options.environment, self._out.options.output
         if output is OutputFormat.JSON or (self._statuses and output in _WITH_ROWS):
-            self.out.end()
+            self._out.end()
         environment.stdout.flush()
         if self._idle and not self._has_work and output is not OutputFormat.JSON:
             where = "one queue" if self._idle_parts == 1 else f"{self._idle_parts:,} queues"

@@ -13,7 +13,7 @@ from rwq_cli.core.model import Lease, Outcome, Status
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import ID, NAME, Fields, bytes_fields, field, to_json
-from rwq_cli.output.outcomes import Kind, Outcomes, Row
+from rwq_cli.output.report import Kind, Report, Row
 
 if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
@@ -59,7 +59,7 @@ def kind_of(
     )
 
 
-def outcomes_of(
+def report_of(
     settings: Settings,
     queue: "WorkQueue",
     kind: Kind[Outcome],
@@ -70,11 +70,11 @@ def outcomes_of(
     name: str = "",
     leased_in: "WorkQueue | None" = None,
     **options: Any,
-) -> Outcomes[Outcome]:
-    """Create the `Outcomes` that show what a verb has done to the items of a queue."""
+) -> Report[Outcome]:
+    """Create the report of what a verb has done to the items of a queue."""
     # `reasons` are further reasons for failures, `facts` are fields of the JSON summary after the
     # queue, and `leased_in` is the queue whose leases keep items from being changed.
-    return Outcomes(
+    return Report(
         settings,
         kind,
         queue.name,
