@@ -278,8 +278,6 @@ class OpenQueues:
         self._settings, self._changes, self._any_type = settings, changes, any_type
         self._is_all = all_queues
         self._words = list(dict.fromkeys(settings.queues))
-        if all_queues and settings.given.get("queue"):
-            raise InvalidArgument.both("--all-queues", "-q")
         has_patterns = all_queues or any(map(is_glob, self._words))
         queues = [] if has_patterns else open_queues(settings)
         self.connection = queues[0].connection if queues else open_connection(settings)

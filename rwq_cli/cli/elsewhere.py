@@ -61,8 +61,6 @@ def open_elsewhere(
     named_by: str = "--to-url",
 ) -> OtherQueue:
     """Open the other queue; `named_by` is the setting that gives its URL, for an error's hint."""
-    if url is not None and context is not None:
-        raise InvalidArgument.both("--to-url", "--to-context")
     connection, others = queue.connection, None
     if url is not None or context is not None:
         environment = copy(settings.environment)

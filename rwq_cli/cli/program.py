@@ -38,11 +38,9 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
         # See `raising_on_terminate`.
         return ExitStatus.TERMINATED
     except KeyboardInterrupt:
-        if interrupts.was_terminated:
-            return ExitStatus.OK
         if done := call.unfinished():
             environment.error(f"interrupted: {done}")
-        return ExitStatus.INTERRUPTED
+        return ExitStatus.OK if interrupts.was_terminated else ExitStatus.INTERRUPTED
     except BrokenPipeError:
         # The reader of stdout has closed it, as in `rwq ls | head`.
         return ExitStatus.OK

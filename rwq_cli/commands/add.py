@@ -47,6 +47,7 @@ def _time(text: str) -> str:
     record=OUTCOME_FIELDS,
     ok="done; items whose ID exists are counted as duplicates",
     no="every record was rejected",
+    excludes=["--id --id-from", "--delay --at"],
 )
 def add(
     settings: Settings,
@@ -105,8 +106,6 @@ def add(
         dry_run=dry_run,
     )
     plan.check()
-    if delay_s is not None and at is not None:
-        raise InvalidArgument.both("--delay", "--at")
     queues = open_queues(settings)
     if len(queues) > 1 and reconnect_s is not None:
         raise InvalidArgument("--reconnect adds to one queue", "give -q once")
@@ -152,8 +151,6 @@ class _Plan(_Options):
     files: Sequence[str]
 
     def check(self) -> None:
-        if self.item_id is not None and self.id_from is not None:
-            raise InvalidArgument.both("--id", "--id-from")
         if self.item_id is not None and not (self.binary_ids or is_text(self.item_id)):
             raise InvalidArgument(records.NOT_TEXT, "--binary-ids adds it")
         has_ids = self.item_id is not None or self.id_from or self.input_format is InputFormat.JSONL

@@ -64,6 +64,7 @@ class Completion(NamedTuple):
     record=OUTCOME_FIELDS,
     destructive=True,
     no="none was completed by this call: gone, or leased by another session",
+    excludes=["--owner --mine", "--force --mine", "--force --owner"],
 )
 @selects(frozenset({State.WAITING}), ITEMS, mine=True)
 def complete(
@@ -94,12 +95,6 @@ def complete(
     rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d
     echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -
     """
-    if owner is not None and choice.mine:
-        raise InvalidArgument.both("--owner", "--mine")
-    if force and (choice.mine or owner is not None):
-        raise InvalidArgument.both("--force", "--mine" if choice.mine else "--owner")
-    if owner == "":
-        raise InvalidArgument("--owner is empty", "is a variable in the script unset?")
     if result == "-" and choice.from_stdin:
         raise InvalidArgument(
             "stdin cannot hold both the IDs and the result", "put one of them in a file"

@@ -51,6 +51,7 @@ DIFFERENCE_COLUMNS = ("id", "kind", "here", "there", "same_data")
     partial="with --file: lines of the export could not be used, or some are missing",
     reads_only=True,
     plain={"a difference": ", ".join(DIFFERENCE_COLUMNS)},
+    excludes=["--file --to-url --to-context"],
 )
 def diff(
     settings: Settings,
@@ -78,8 +79,8 @@ def diff(
         if other is not None:
             raise InvalidArgument.both("-q", "QUEUE")
         name, other = None, name
-    if file is not None and (other is not None or to_url or to_context):
-        raise InvalidArgument("--file is compared with one queue", "name one, on one server")
+    if file is not None and other is not None:
+        raise InvalidArgument.both("--file", "OTHER")
     queue = open_queue(settings if name is None else settings.replaced(queue=[name]))
     if file is not None:
         return _compare_with_export(settings, queue, file)

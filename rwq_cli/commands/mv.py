@@ -39,6 +39,7 @@ _ARRIVAL_S = 5.0
     destructive=True,
     writes_elsewhere=True,
     no="none was moved: gone, leased, already there, or declined",
+    excludes=["--to-url --to-context"],
 )
 @selects(_CHOSEN, offered=ITEMS)
 def mv(

@@ -103,6 +103,8 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
     no="nothing was restored: declined, no undo file, or every item conflicts",
     partial="some items were not restored; to try again, give the number of the undo file",
     plain={"an undo file (--list)": ", ".join(UNDO_COLUMNS)},
+    excludes=["--list --prune --anywhere"],
+    needs={"--prune": "--older-than"},
 )
 def undo(
     settings: Settings,
@@ -135,19 +137,14 @@ def undo(
     rwq undo --yes 12
     rwq undo --prune --older-than 30d --dry-run
     """
-    if list_ and prune:
-        raise InvalidArgument.both("--list", "--prune")
     if not (list_ or prune):
         if older_than_s is not None:
             raise InvalidArgument("--older-than needs --list or --prune", "use one of them")
         return _restore(
             settings, _plan(settings, file, anywhere=anywhere, yes=yes, dry_run=dry_run)
         )
-    for value, name in ((file, "a file"), (anywhere, "--anywhere")):
-        if value:
-            raise InvalidArgument(f"{name} cannot be used with --list or --prune", "leave it out")
-    if prune and older_than_s is None:
-        raise InvalidArgument("--prune needs --older-than", "for example: --older-than 30d")
+    if file is not None:
+        raise InvalidArgument("--list and --prune take no file", "leave it out")
     latest_ms = 1000 * (time() - older_than_s) if older_than_s else inf
     is_here = settings.is_server if {"url", "context"} & settings.given.keys() else None
     queue = settings.queue if settings.given.get("queue") else None
