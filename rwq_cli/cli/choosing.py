@@ -152,12 +152,12 @@ def filters(
 
 
 class Choice(NamedTuple):
-    """The items that the command line chooses: the `named` IDs, else the selection."""
+    """The items that the command line chooses: the `listed_ids`, else the selection."""
 
     # `is_whole_queue` is true without IDs and without options other than `--all`, `from_stdin` if
     # IDs are read from stdin, `has_states` if `--state` was given, and `mine` if `--mine` was.
     settings: Settings
-    named: Iterator[bytes | Flush] | None
+    listed_ids: Iterator[bytes | Flush] | None
     selection: Selection
     limit: int | None = None
     is_whole_queue: bool = False
@@ -169,7 +169,7 @@ class Choice(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        return self.named is not None
+        return self.listed_ids is not None
 
     def including(self, states: frozenset[State]) -> "Choice":
         if self.has_states or self.selection.states is None:
@@ -203,15 +203,15 @@ class Choice(NamedTuple):
             options["journal"] = file = undo(self.settings, queue)
             shows = file.report
 
-        def act(chosen: "Chosen", *, dry_run: bool) -> Outcomes:
-            return verb(queue, chosen.ids, expected=chosen.expected, dry_run=dry_run, **options)
+        def act(items: "Chosen", *, dry_run: bool) -> Outcomes:
+            return verb(queue, items.ids, expected=items.expected, dry_run=dry_run, **options)
 
         with shows(kind, dry_run=self.dry_run, reasons=reasons) as out:
             counted = None if takes_all else act
-            chosen = self.choose(queue, question, only_many=only_many, act=counted)
+            items = self.choose(queue, question, only_many=only_many, act=counted)
             if rate is not None and not self.dry_run:
-                chosen = chosen._replace(ids=paced(chosen.ids, rate))
-            out.all(act(chosen, dry_run=self.dry_run))
+                items = items._replace(ids=paced(items.ids, rate))
+            out.all(act(items, dry_run=self.dry_run))
         facts = {"undo_file": file and file.name} if "journal" in options else {}
         status: ExitStatus = out.finish(**facts)
         return status
@@ -241,8 +241,8 @@ class Choice(NamedTuple):
         from rwq_cli.cli.connect import warn_if_missing, warn_of_paths, warn_of_reading
         from rwq_cli.core.inspect.listing import Chosen, choose
 
-        if self.named is not None:
-            return Chosen(self.named)
+        if self.listed_ids is not None:
+            return Chosen(self.listed_ids)
         warn_of_reading(self.settings, [queue], self.selection)
         items = choose(queue, self.selection, limit=self.limit)
         if self.limit is None or len(list(items.ids)) < self.limit:
@@ -357,7 +357,7 @@ def selects(
             )
         if ids:
             listed = read_ids(settings.environment, ids, null_separated=settings.null_separated)
-            return options._replace(named=listed, from_stdin="-" in ids)
+            return options._replace(listed_ids=listed, from_stdin="-" in ids)
         if not acts and used in ([], ["--all"]):
             return options._replace(selection=Selection(all_states), is_whole_queue=True)
         if not (used or mine_only):

@@ -59,8 +59,8 @@ class RwqCommand(TyperCommand):
             words, _, _ = self.make_parser(ctx).parse_args(list(args))
             ctx.obj.words = words
             if not ctx.resilient_parsing:
-                given = {name for name, value in {**ctx.obj.given, **words}.items() if value}
-                used = [option for option in self.params if option.name in given]
+                set_names = {name for name, value in {**ctx.obj.given, **words}.items() if value}
+                used = [option for option in self.params if option.name in set_names]
                 for parameter in self.params:
                     if parameter.param_type_name == "option":
                         check_not_empty(parameter, words.get(parameter.name or ""))

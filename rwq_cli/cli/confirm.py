@@ -24,12 +24,12 @@ class Declined(RwqError, code="declined"): ...
 def is_confirmed(settings: Settings, *, yes: bool) -> bool:
     """Return True if `--yes` or `--yes=NAME` confirms a destructive action: nothing is asked."""
     settings.check_yes_for()
-    context, named = settings.asking_context, settings.given.get("yes_for")
+    context, confirmed_name = settings.asking_context, settings.given.get("yes_for")
     if not yes or context is None or not context.protection_level:
         return yes
-    if named is None and has_terminal():
+    if confirmed_name is None and has_terminal():
         return False
-    if context.protect == "type" and named != context.name:
+    if context.protect == "type" and confirmed_name != context.name:
         raise InvalidArgument(f"{context} is protected", f"use --yes={context.name} to confirm")
     return True
 

@@ -48,7 +48,7 @@ def open_connection(
     from rwq_cli.core.server.address import Server, connect
 
     url, origin, context = settings.server
-    given, environment = settings.given, settings.environment
+    options, environment = settings.given, settings.environment
     variables = environment.variables
     if url.startswith(LOCAL):
         server = settings.local_server(url)
@@ -62,12 +62,12 @@ def open_connection(
         first = iter([password])
         read = lambda: next(first, None) or _password(settings)[0]  # noqa: E731
     options = _tls_options(settings, url, may_be_elsewhere=tls_is_elsewhere)
-    options |= {f"{name}_s": given[name] for name in _DURATIONS if name in given}
+    options |= {f"{name}_s": options[name] for name in _DURATIONS if name in options}
     connection = connect(
         Server(
             url=url,
             password=read,
-            password_first="password_file" in given,
+            password_first="password_file" in options,
             tls_pass_phrase=_ask_pass_phrase,
             **options,
             # Like RWQ_PASSWORD, it is never for a context's server.
@@ -98,9 +98,9 @@ def _tls_options(settings: Settings, url: str, *, may_be_elsewhere: bool) -> dic
     """Return the TLS options for a server: those that were given for it, else its context's."""
     from rwq_cli.core.server.urls import has_tls
 
-    given, context = settings.given, settings.server.context
-    options: dict[str, Any] = {name: Path(given[name]) for name in _TLS_FILES if name in given}
-    options |= {"tls_insecure": True} if "tls_insecure" in given else {}
+    words, context = settings.given, settings.server.context
+    options: dict[str, Any] = {name: Path(words[name]) for name in _TLS_FILES if name in words}
+    options |= {"tls_insecure": True} if "tls_insecure" in words else {}
     if options and not has_tls(url) and (may_be_elsewhere or has_tls(settings.other_url)):
         return {}
     if options or context is None:
@@ -164,9 +164,9 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     # A context's server is named by the context, so that its password stays where it is, unless
     # options override some of its settings.
     url, _, context = settings.server
-    given = settings.given
+    options = settings.given
     variables: dict[str, str | None]
-    if context is not None and given.keys().isdisjoint((*_FILES, "tls_insecure")):
+    if context is not None and options.keys().isdisjoint((*_FILES, "tls_insecure")):
         variables = {"RWQ_URL": None, "RWQ_CONTEXT": context.name}
     else:
         from urllib.parse import quote, urlencode
@@ -176,11 +176,11 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
         password, _ = _password(settings)
         if url.startswith(LOCAL):
             url = f"{LOCAL}{settings.local_server(url).directory}"
-        elif "password_file" in given:
+        elif "password_file" in options:
             url = without_password(url)
-        files = [name for name in _TLS_FILES if name in given]
-        options = {_TLS_FILES[name]: os.path.abspath(given[name]) for name in files}
-        if "tls_insecure" in given:
+        files = [name for name in _TLS_FILES if name in options]
+        options = {_TLS_FILES[name]: os.path.abspath(options[name]) for name in files}
+        if "tls_insecure" in options:
             options |= {"ssl_cert_reqs": "none", "ssl_check_hostname": "false"}
         if options:
             query = urlencode(options, safe="/", quote_via=quote)

@@ -69,13 +69,13 @@ def open_elsewhere(
         # A context brings its own TLS options; those that were given may be for the run's server.
         is_theirs = context is None and (has_tls(url or "") or not has_tls(settings.server.url))
         tls = {} if is_theirs else dict.fromkeys(_TLS)
-        there = settings.replaced(url=url, context=context, password_file=None, **tls)
-        there.environment = environment
-        opened = open_connection(there, named_by=named_by)
+        other_settings = settings.replaced(url=url, context=context, password_file=None, **tls)
+        other_settings.environment = environment
+        opened = open_connection(other_settings, named_by=named_by)
         if is_same_server(opened.address, queue.connection.address):
             opened.close()
         else:
-            connection, others = opened, there
+            connection, others = opened, other_settings
     if others is None and name == queue.name:
         raise InvalidArgument("that is the same queue", "name another one")
     return OtherQueue(WorkQueue(connection, name, holder=settings.holder), others)

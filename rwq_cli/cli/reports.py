@@ -54,7 +54,7 @@ def kind_of(
         counted=(success.value, *(status.value for status in failures)),
         # An item that is not what it was chosen as is left alone.
         failed=frozenset(map(str, (*failures, Status.CHANGED, Status.WRONG_TYPE))),
-        shown=frozenset({success.value}),
+        printed=frozenset({success.value}),
         json_counted=tuple(map(str, neutral)),
     )
 

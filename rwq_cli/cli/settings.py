@@ -90,9 +90,9 @@ class Settings(OutputOptions):
         self.needs_ids_only = is_ids and self.by is None and self.sort in (None, "id")
         self.reply_timeout_s: float = given.get("reply_timeout", REPLY_TIMEOUT_S)
 
-    def replaced(self, **given: Any) -> "Settings":
+    def replaced(self, **options: Any) -> "Settings":
         options = {
-            name: value for name, value in {**self.given, **given}.items() if value is not None
+            name: value for name, value in {**self.given, **options}.items() if value is not None
         }
         return Settings(self.environment, options, self._manual, self._options)
 
@@ -115,9 +115,9 @@ class Settings(OutputOptions):
 
     def _servers(self) -> Iterator[tuple[str, str | None, str | None]]:
         """Yield the settings that may name the server, by URL or context; the first set does."""
-        given, variables = self.given, self.environment.variables
-        yield "-u", given.get("url"), None
-        yield "-c", None, given.get("context")
+        options, variables = self.given, self.environment.variables
+        yield "-u", options.get("url"), None
+        yield "-c", None, options.get("context")
         yield "RWQ_URL", variables.get("RWQ_URL"), None
         yield "RWQ_CONTEXT", None, variables.get("RWQ_CONTEXT")
         yield "the current context", None, self.contexts.current if self._has_contexts else None

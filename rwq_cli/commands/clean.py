@@ -46,7 +46,7 @@ CLEAN: Kind[CleanAction] = Kind(
     word=lambda action: action.action.value,
     item_id=lambda action: action.item_id,
     counted=_REPAIRS,
-    shown=frozenset(_REPAIRS),
+    printed=frozenset(_REPAIRS),
     idle="nothing to clean",
     # For cron, which mails what is printed.
     news=frozenset(_REPAIRS),

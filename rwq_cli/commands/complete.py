@@ -126,8 +126,9 @@ class CompletionRun(ExitStack):
         for block in in_batches(items.ids, items_max=BLOCK_IDS):
             for batch in self._complete_own(items._replace(ids=block)).batches:
                 if batch.count(Status.NOT_OWNER):
-                    others += [each.item_id for each in batch if self._plan.is_other(each)]
-                    batch = OutcomeBatch.of(each for each in batch if not self._plan.is_other(each))
+                    removals = set(filter(self._plan.is_other, batch))
+                    others += [outcome.item_id for outcome in batch if outcome in removals]
+                    batch = OutcomeBatch.of(outcome for outcome in batch if outcome not in removals)
                 out.rows(batch)
             if others and not asks:
                 out.all(self._complete_others(items._replace(ids=others), dry_run=choice.dry_run))

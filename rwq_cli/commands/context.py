@@ -43,8 +43,8 @@ def context_record(context: Context, current: str | None) -> Record:
     password = "url" if holds_secret(context.url) else None
     password = "command" if context.password_command is not None else password
     password = "file" if context.password_file is not None else password
-    own = {"current": context.name == current, "url": shown_url(context.url), "password": password}
-    return {**asdict(context), **own}
+    is_current, url = context.name == current, shown_url(context.url)
+    return {**asdict(context), "current": is_current, "url": url, "password": password}
 
 
 def _field(name: str, help: str, *kind: Any, **column: Any) -> Field[Record]:
@@ -155,8 +155,8 @@ def checked_sections(record: Record) -> list[Section]:
         ("user", escaped_text(record["user"] or "unknown"), None),
     ]
     rows += [
-        ("" if number else "denied", f"rwq {each['command']}: {each['reason']}", "red")
-        for number, each in enumerate(record["denied"] or ())
+        ("" if number else "denied", f"rwq {denied['command']}: {denied['reason']}", "red")
+        for number, denied in enumerate(record["denied"] or ())
     ] or [("denied", nothing, None)]
     no_touch = "reading an item's data or size resets its idle time"
     works = ("works", "does not work", "yellow")
@@ -190,7 +190,7 @@ def list_(settings: Settings) -> None:
     """
     contexts = settings.contexts
     settings.out.table(
-        (context_record(each, contexts.current) for each in contexts.by_name.values()),
+        (context_record(context, contexts.current) for context in contexts.by_name.values()),
         CONTEXT_FIELDS,
         LIST_COLUMNS,
         plain_columns=PLAIN_COLUMNS,
@@ -371,7 +371,7 @@ def check(
     if access.denied is not None:
         reasons = access.denied.items()
         denied = [{"command": verb, "reason": escaped_text(why)} for verb, why in reasons]
-    found: Record = {
+    record: Record = {
         **access._asdict(),
         "no_writes_because": refusal_in_words(access.status),
         "server": connection.name,
@@ -380,4 +380,4 @@ def check(
         "denied": denied,
         "no_undo_because": no_undo,
     }
-    settings.out.describe([found], CHECKED_FIELDS, checked_sections)
+    settings.out.describe([record], CHECKED_FIELDS, checked_sections)

@@ -85,14 +85,14 @@ def diff(
     if file is not None:
         return _compare_with_export(settings, queue, file)
     other_name = queue.name if other is None else os.fsencode(other)
-    there, others = opened = open_elsewhere(settings, queue, other_name, to_url, to_context)
-    here = escaped(queue.name)
-    if others is not None:
-        here += f" on {settings.server_label}"
-    has_differences = _show(settings, differences(queue, there), here, opened.label)
-    for side in (queue, there):
+    opened = open_elsewhere(settings, queue, other_name, to_url, to_context)
+    label = escaped(queue.name)
+    if opened.settings is not None:
+        label += f" on {settings.server_label}"
+    has_differences = _show(settings, differences(queue, opened.queue), label, opened.label)
+    for side in (queue, opened.queue):
         warn_missing(settings, side)
-    is_nothing = not has_differences and not any(map(exists, (queue, there)))
+    is_nothing = not has_differences and not any(map(exists, (queue, opened.queue)))
     return ExitStatus.NO if has_differences or is_nothing else ExitStatus.OK
 
 
@@ -120,7 +120,9 @@ def _compare_with_export(settings: Settings, queue: WorkQueue, file: str) -> Exi
     return ExitStatus.PARTIAL if reader.rejected else status
 
 
-def _show(settings: Settings, all_differences: Iterable[Difference], here: str, there: str) -> bool:
+def _show(
+    settings: Settings, all_differences: Iterable[Difference], label: str, other_label: str
+) -> bool:
     """Show differences; return whether there are any."""
     kinds: Counter[str] = Counter()
 
@@ -133,8 +135,8 @@ def _show(settings: Settings, all_differences: Iterable[Difference], here: str, 
         counted(),
         DIFFERENCE_FIELDS,
         DIFFERENCE_COLUMNS,
-        empty=f"No differences between {here} and {there}.",
+        empty=f"No differences between {label} and {other_label}.",
     )
     counts = ", ".join(f"{kind.replace('-', ' ')} {number:,}" for kind, number in kinds.items())
-    settings.environment.note(f"{counts or 'no differences'} ({here} and {there})")
+    settings.environment.note(f"{counts or 'no differences'} ({label} and {other_label})")
     return bool(kinds)

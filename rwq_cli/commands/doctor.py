@@ -96,16 +96,16 @@ FINDING_FIELDS: Fields[Any] = Fields(
 PLAIN = ("code", "severity", "count", "fixed", "left", "examples", "command")
 
 
-def _section(found: Any) -> Section:
+def _section(record: Any) -> Section:
     rows: list[Line] = [
-        (found.severity.value, human.count(found.finding.left), _STYLES[found.severity]),
-        *FINDING_FIELDS.rows(found, "cause", "cure", "left_because"),
-        *(("server", text, None) for text in found.servers),
-        ("command", found.command, COMMAND_STYLE),
+        (record.severity.value, human.count(record.finding.left), _STYLES[record.severity]),
+        *FINDING_FIELDS.rows(record, "cause", "cure", "left_because"),
+        *(("server", text, None) for text in record.servers),
+        ("command", record.command, COMMAND_STYLE),
     ]
-    for number, example in enumerate(found.examples):
+    for number, example in enumerate(record.examples):
         rows.append(("" if number else "for example", example or "(empty)", None))
-    return Section(found.finding.code.value, rows)
+    return Section(record.finding.code.value, rows)
 
 
 def _named(findings: Sequence[Finding]) -> str:

@@ -91,8 +91,8 @@ def edit(settings: Settings, choice: Choice, change: Change) -> ExitStatus:
         with undo.report(_KIND, dry_run=choice.dry_run, reasons=reasons) as out:
             if change.run is not None:
                 out.extra = lambda: {"rejected": editing.rejected}
-            chosen = choice.choose(queue, "run a command on the data of {}", only_many=True)
-            out.all(edit_items(queue, editing.edits(chosen, out), undo, dry_run=choice.dry_run))
+            items = choice.choose(queue, "run a command on the data of {}", only_many=True)
+            out.all(edit_items(queue, editing.edits(items, out), undo, dry_run=choice.dry_run))
             editing.confirm_lossy(out)
             lossy = chain.from_iterable(editing.lossy.values())
             out.all(edit_items(queue, lossy, undo, dry_run=choice.dry_run))
@@ -124,19 +124,19 @@ class _Editing:
         is_confirmed = choice.yes and (context is None or not context.protection_level)
         self._asks = not (choice.dry_run or is_confirmed)
 
-    def edits(self, chosen: Chosen, out: Report[Outcome]) -> Iterator[Edit | Flush]:
+    def edits(self, selected: Chosen, out: Report[Outcome]) -> Iterator[Edit | Flush]:
         """Yield the edits as the items are read, and FLUSH about once a second."""
         queue, clock = self._queue, self._queue.clock
         queue.connection.set_no_touch()
         flushed_s = clock.monotonic()
         items_max = LINES_MAX if self._change.lines else _RUN_ITEMS
-        for ids in in_batches(chosen.ids, items_max=_NAMED_MAX):
+        for ids in in_batches(selected.ids, items_max=_NAMED_MAX):
             skipped = Skipped()
             items = chain.from_iterable(read_items(queue, ids, skipped))
             for number, batch in enumerate(in_batches(items, items_max=items_max)):
                 if not number:
                     queue.progress.begin("editing", len(ids))
-                for edit in self._edits_of(batch, chosen.expected, out):
+                for edit in self._edits_of(batch, selected.expected, out):
                     yield edit
                     if clock.monotonic() - flushed_s > 1:
                         yield FLUSH
@@ -220,10 +220,10 @@ def _one(choice: Choice) -> Choice:
         raise InvalidArgument(
             "one ID is needed, and - means IDs on stdin", "use --run, or change them one by one"
         )
-    ids = [item_id for item_id in choice.named or () if not isinstance(item_id, Flush)]
+    ids = [item_id for item_id in choice.listed_ids or () if not isinstance(item_id, Flush)]
     if len(ids) != 1:
         raise InvalidArgument("one ID is needed", "--run changes the data of several items")
-    return choice._replace(named=iter(ids))
+    return choice._replace(listed_ids=iter(ids))
 
 
 def _is_as_chosen(item: ItemSnapshot, expected: Expected) -> bool:

@@ -27,7 +27,7 @@ from rwq_cli.output.field import bytes_fields
 _CHOSEN = frozenset(state for state in ITEMS if not (state.is_leased or state.is_scheduled))
 _MOVED = (Status.MOVED, Status.FINISHED)
 _KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING))
-_KIND = _KIND._replace(shown=frozenset(map(str, _MOVED)))
+_KIND = _KIND._replace(printed=frozenset(map(str, _MOVED)))
 _FOLLOW_EVERY_S = 1.0
 _WALK_EACH = 60
 # After SIGTERM, what is on its way to another server has this long to arrive.

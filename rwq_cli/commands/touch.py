@@ -21,7 +21,7 @@ def touch(_: Settings, choice: Choice, lease_s: LeaseForOption = DEFAULT_LEASE) 
     """
     # What is not leased any more has no lease to renew, whatever it was chosen for.
     return choice.act(
-        lambda queue, ids, expected, **how: schedule.touch(queue, ids, **how),  # noqa: ARG005
+        lambda queue, ids, expected, **options: schedule.touch(queue, ids, **options),  # noqa: ARG005
         _KIND,
         lease_s=lease_s,
     )

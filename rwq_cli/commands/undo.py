@@ -69,7 +69,7 @@ Pruned = tuple[catalog.UndoEntry, str]
 
 PRUNED_FIELDS: Fields[Row[Pruned]] = Fields(
     "A pruned undo file",
-    *(each.within(lambda row: row.what[0]) for each in UNDO_FIELDS.all),
+    *(field_of_file.within(lambda row: row.what[0]) for field_of_file in UNDO_FIELDS.all),
     field("status", lambda row: row.what[1], "`deleted` or `in-use`"),
     is_stream=True,
     has_summary=True,
@@ -80,7 +80,7 @@ PRUNED: Kind[Pruned] = Kind(
     item_id=lambda pruned: os.fsencode(pruned[0].path),
     counted=("deleted", "in-use"),
     failed=frozenset({"in-use"}),
-    shown=frozenset({"deleted"}),
+    printed=frozenset({"deleted"}),
 )
 
 _UNDONE = undoing.restoring_kind(

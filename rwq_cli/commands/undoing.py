@@ -108,8 +108,8 @@ class Undo(UndoFile):
 
 def undo_directory(settings: Settings) -> Path:
     """Return where undo files are: RWQ_UNDO_DIR, else the context's, else the user's directory."""
-    if named := settings.environment.variables.get("RWQ_UNDO_DIR"):
-        return Path(named).expanduser().absolute()
+    if directory := settings.environment.variables.get("RWQ_UNDO_DIR"):
+        return Path(directory).expanduser().absolute()
     context = settings.protecting_context
     if context is not None and context.undo_dir is not None:
         return settings.contexts_path.parent / Path(context.undo_dir).expanduser()
@@ -133,7 +133,7 @@ def restoring_kind(*counted: str, **names: str) -> Kind[Outcome]:
         failed=frozenset(
             ["conflicts", "rejected", "missing", "changed", "not-owner", "results-rejected"]
         ),
-        shown=frozenset(["imported", "replaced", "moved", "set", "removed"]),
+        printed=frozenset(["imported", "replaced", "moved", "set", "removed"]),
         successes=frozenset({"results", "results-already-there"}),
     )
 

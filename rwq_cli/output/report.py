@@ -98,7 +98,7 @@ class Kind(NamedTuple, Generic[T]):
     # count as failures; those whose rows `-o ids` prints; and further ones that JSON always has.
     counted: Sequence[str]
     failed: frozenset[str] = frozenset()
-    shown: frozenset[str] = frozenset()
+    printed: frozenset[str] = frozenset()
     json_counted: Sequence[str] = ()
     # True if `jsonl` and `csv` have the rows of all words.
     shows_all: bool = True
@@ -224,7 +224,7 @@ class Report(Generic[T]):
         shows_all = kind.shows_all and self.options.output is not OutputFormat.IDS
         try:
             for outcome in batch:
-                if shows_all or kind.word(outcome) in kind.shown:
+                if shows_all or kind.word(outcome) in kind.printed:
                     self._out.write(Row(queue, outcome, self.dry_run))
         except OSError as error:
             self._unwritten = error

@@ -32,9 +32,9 @@ _USUAL = (Measure.WAITING, Measure.AGE, Measure.ABANDONED)
 def nagios_line(check: Check, *, is_absent: bool = False) -> str:
     """Return the line of a monitoring plugin: level, measures, and performance data after `|`."""
     words = [
-        _in_words(check, each)
-        for each in check.by_measure.values()
-        if each.measure in _USUAL or each.limits != Limits()
+        _in_words(check, reading)
+        for reading in check.by_measure.values()
+        if reading.measure in _USUAL or reading.limits != Limits()
     ]
     absent = "no such queue, or it is empty; " if is_absent else ""
     refusal = refusal_in_words(check.counts.server) if check.counts.server else None
@@ -79,13 +79,13 @@ def _line(level: Level, text: str, data: Sequence[str] = ()) -> str:
 
 def _performance(check: Check, prefix: str = "") -> Iterator[str]:
     """Yield the performance data of a queue, as `name=value;warn;critical;min`."""
-    for each in check.by_measure.values():
-        label = f"'{prefix}{each.measure}'" if prefix else each.measure
-        if each.value is not None:
-            unit = "s" if each.measure.is_time else ""
-            texts = map(_range_text, (each.limits.warn, each.limits.critical))
-            yield f"{label}={each.value}{unit};{';'.join(texts)};0"
-        elif each.limits != Limits():
+    for reading in check.by_measure.values():
+        label = f"'{prefix}{reading.measure}'" if prefix else reading.measure
+        if reading.value is not None:
+            unit = "s" if reading.measure.is_time else ""
+            texts = map(_range_text, (reading.limits.warn, reading.limits.critical))
+            yield f"{label}={reading.value}{unit};{';'.join(texts)};0"
+        elif reading.limits != Limits():
             yield f"{label}=U"
 
 
@@ -111,13 +111,13 @@ def _in_words(check: Check, evaluation: Evaluation) -> str:
     """Describe a measure with the limit that it breaks, and a restart that cuts an age short."""
     measure, value, limits, level = evaluation
     show = human.duration if measure.is_time else human.count
-    shown = "unknown" if value is None else show(value)
+    text = "unknown" if value is None else show(value)
     names = {
-        Measure.AGE: f"oldest {shown}",
-        Measure.LEASE: f"longest lease {shown}",
-        Measure.STALLED: f"the same item next, and nothing done, for {shown}",
+        Measure.AGE: f"oldest {text}",
+        Measure.LEASE: f"longest lease {text}",
+        Measure.STALLED: f"the same item next, and nothing done, for {text}",
     }
-    text = names.get(measure, f"{shown} {measure}")
+    text = names.get(measure, f"{text} {measure}")
     if measure is Measure.AGE and check.server_up_s is not None:
         text = f"age>={value}s, server up {check.server_up_s}s"
     limit = limits.critical if level is Level.CRITICAL else limits.warn
@@ -132,9 +132,10 @@ def _in_words(check: Check, evaluation: Evaluation) -> str:
 
 def _measure(measure: Measure) -> Field[Check]:
     limited = (Measure.ORPHANED, Measure.STALLED)
-    known = ", if there is a limit for it" if measure in limited else ""
+    condition = ", if there is a limit for it" if measure in limited else ""
     name = "oldest_waiting_seconds" if measure is Measure.AGE else measure.value
-    return field(name, lambda check: check.by_measure[measure].value, f"as in the counts{known}")
+    meaning = f"as in the counts{condition}"
+    return field(name, lambda check: check.by_measure[measure].value, meaning)
 
 
 CHECK_FIELDS: Fields[Check] = Fields(
@@ -153,7 +154,7 @@ CHECK_FIELDS: Fields[Check] = Fields(
 
 def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metric]:
     counts = [check.counts for check in checks]
-    readable = {each.queue for each in counts}
+    readable = {count.queue for count in counts}
     up = [(queue, int(queue in readable)) for queue in queues]
     ages = [(check.counts.queue, check.by_measure[Measure.AGE].value) for check in checks]
     leases = [(check.counts.queue, check.by_measure[Measure.LEASE].value) for check in checks]
@@ -164,7 +165,7 @@ def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metr
     ]
     for suffix, helps in (("_items", ITEMS), ("", OTHERS)):
         for name, help in helps.items():
-            values = [(each.queue, getattr(each, name)) for each in counts]
+            values = [(count.queue, getattr(count, name)) for count in counts]
             text = f"{help[0].upper()}{help[1:]}.".replace("`", "")
             metrics.append(_by_queue(name + suffix, text, values))
     return metrics

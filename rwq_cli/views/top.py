@@ -41,8 +41,8 @@ _HISTORY = {
     "style": lambda _row: "cyan",
 }
 _IN, _LEFT, _EMPTY_IN = (
-    each.within(attrgetter("rates"))._replace(rank=rank)
-    for each, rank in zip(RATE_FIELDS, (6, 8, 5), strict=True)
+    rate_field.within(attrgetter("rates"))._replace(rank=rank)
+    for rate_field, rank in zip(RATE_FIELDS, (6, 8, 5), strict=True)
 )
 
 QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
@@ -80,11 +80,11 @@ def sorted_rows(
     return sorted(rows, key=place)
 
 
-def sort_columns(chosen: Field[QueueRow], *, reverse: bool) -> list[Field[QueueRow]]:
+def sort_columns(sort_field: Field[QueueRow], *, reverse: bool) -> list[Field[QueueRow]]:
     """Return all columns; a mark in the title shows which one the rows are sorted by."""
-    mark = "▲" if reverse is chosen.right else "▼"
+    mark = "▲" if reverse is sort_field.right else "▼"
     return [
-        column._replace(title=column.heading + mark) if column.name == chosen.name else column
+        column._replace(title=column.heading + mark) if column.name == sort_field.name else column
         for column in QUEUE_COLUMNS
     ]
 
@@ -103,8 +103,8 @@ def total_row(rows: Sequence[QueueRow]) -> QueueRow:
     """The sums of several queues; None for what is unknown of one."""
 
     def total(numbers: Iterable[float | None]) -> Any:
-        known = list(numbers)
-        return None if None in known else sum(number for number in known if number is not None)
+        samples = list(numbers)
+        return None if None in samples else sum(number for number in samples if number is not None)
 
     samples = [row.sample for row in rows]
     counts = (
@@ -136,9 +136,9 @@ def reason_parts(buried: Sequence[Item], total: int) -> list[Piece]:
     reasons = Counter(item.reason or b"" for item in buried)
     first = "" if len(buried) == total else f"the first {human.count(len(buried))} "
     parts: list[Piece] = [(f"{first}buried by reason:", None)]
-    named = reasons.most_common(_REASONS)
-    for reason, count in named:
+    most_common = reasons.most_common(_REASONS)
+    for reason, count in most_common:
         parts.append((f"{human.count(count)} {escaped(reason) or '(none)'}", "yellow"))
-    if others := reasons.total() - sum(count for _, count in named):
+    if others := reasons.total() - sum(count for _, count in most_common):
         parts.append((f"{human.count(others)} others", None))
     return parts

@@ -56,7 +56,7 @@ EVENTS: Kind[Event] = Kind(
     item_id=lambda event: event.item_id,
     # Only the end of an item counts.
     counted=[fate.value for fate in Fate],
-    shown=frozenset({Fate.COMPLETED.value}),
+    printed=frozenset({Fate.COMPLETED.value}),
     names={STARTED: ""},
 )
 
