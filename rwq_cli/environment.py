@@ -16,7 +16,7 @@ from threading import current_thread, main_thread
 from typing import BinaryIO, NoReturn, cast
 
 from rwq_cli.core.errors import RwqError
-from rwq_cli.streams import Reader, Writer
+from rwq_cli.descriptors import Reader, Writer
 
 _USUAL_COLUMNS = 80
 

@@ -19,7 +19,7 @@ from rwq_cli.core.keys import is_glob
 from rwq_cli.output.escape import escaped, escaped_text
 
 if TYPE_CHECKING:
-    from rwq_cli.contexts.file import Context
+    from rwq_cli.contexts.config import Context
     from rwq_cli.core.inspect.selection import Selection
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.core.server.connection import Connection
@@ -55,12 +55,12 @@ def open_connection(
         server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
         url = server.url
     settings.check_read_only()
-    password, password_origin = _password(settings)
+    password, password_origin = _outer_password(settings)
     read: str | Callable[[], str | None] | None = password
     if password is not None and password_origin != "RWQ_PASSWORD":
         # Each later connection reads its file, or runs its command, again.
         first = iter([password])
-        read = lambda: next(first, None) or _password(settings)[0]  # noqa: E731
+        read = lambda: next(first, None) or _outer_password(settings)[0]  # noqa: E731
     options = _tls_options(settings, url, may_be_elsewhere=tls_is_elsewhere)
     options |= {f"{name}_s": options[name] for name in _DURATIONS if name in options}
     connection = connect(
@@ -141,7 +141,7 @@ def _name_setting(error: "ServerError", place: str, context: "Context | None") -
         error.hint = error.hint.replace(_BY_URL, place)
 
 
-def _password(settings: Settings) -> tuple[str | None, str]:
+def _outer_password(settings: Settings) -> tuple[str | None, str]:
     """Return the password that is given outside the URL, and where it comes from."""
     # RWQ_PASSWORD is for a server that is named by its URL: no other server may see it.
     file, context = settings.given.get("password_file"), settings.server.context
@@ -173,7 +173,7 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
 
         from rwq_cli.core.server.urls import without_password
 
-        password, _ = _password(settings)
+        password, _ = _outer_password(settings)
         if url.startswith(LOCAL):
             url = f"{LOCAL}{settings.local_server(url).directory}"
         elif "password_file" in options:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rwq_cli.output.options import OutputFormat
 
 _OWN_MEANINGS: dict[ExitCode, str] = {ExitStatus.OK: "done", ExitStatus.USAGE: "usage error"}
-# A command that only reads is never done in part.
+# What exit code 3 means for a command that only reads.
 UNWRITTEN = "the output could not be written"
 _OF_MONITORS = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
 

@@ -17,7 +17,7 @@ from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.options import OutputFormat, OutputOptions
 
 if TYPE_CHECKING:
-    from rwq_cli.contexts.file import Context, Contexts
+    from rwq_cli.contexts.config import Context, Contexts
     from rwq_cli.local.server import LocalServer
     from rwq_cli.output.progress import TerminalProgress
 
@@ -98,7 +98,7 @@ class Settings(OutputOptions):
 
     @cached_property
     def contexts(self) -> "Contexts":
-        from rwq_cli.contexts.file import read_contexts
+        from rwq_cli.contexts.config import read_contexts
 
         return read_contexts(self.contexts_path)
 

@@ -80,7 +80,7 @@ def add(
     strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
     reconnect_s: Annotated[
         Duration | None,
-        option("--reconnect DUR", "Retry if the server is lost; needs IDs, for the check."),
+        option("--reconnect DUR", "Retry for this long if the server is lost; needs IDs."),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:

@@ -56,7 +56,7 @@ CLEAN: Kind[CleanAction] = Kind(
 )
 
 
-# Entries that a round of --every prunes are no news: they were no items.
+# With --every, pruned entries alone are not worth a summary: they had no items.
 _ROUND = CLEAN._replace(news=CLEAN.news - {Repair.PRUNED.value})
 # How much longer than any call the process may be silent before it counts as stuck.
 _MARGIN_S = 30.0

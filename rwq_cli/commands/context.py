@@ -13,7 +13,7 @@ from rwq_cli.cli.options import offer_contexts
 from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, escaped, option
 from rwq_cli.commands.undoing import undo_directory
-from rwq_cli.contexts.file import KEYS, Colour, Context, Protection, holds_secret
+from rwq_cli.contexts.config import KEYS, Colour, Context, Protection, holds_secret
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.health import ServerStatus
 from rwq_cli.core.inspect.server_status import server_access

@@ -192,7 +192,7 @@ class Restoration(NamedTuple):
 def _plan(
     settings: Settings, file: str | None, *, anywhere: bool, yes: bool, dry_run: bool
 ) -> Restoration:
-    """Open what is to be restored, and return it if the user agrees, where that is needed."""
+    """Open the file to restore, and ask the user if that is needed."""
     connection = open_connection(settings, tls_is_elsewhere=True)
     entry, reader = _open(settings, connection.address, file, anywhere=anywhere)
     try:
@@ -315,7 +315,7 @@ def _files(
     *,
     has_unreadable: bool,
 ) -> Iterator[catalog.UndoEntry]:
-    """Yield undo files, latest first: of a queue, and of servers that are here; None for all."""
+    """Yield undo files, the latest first, filtered by queue and server; None for all."""
     for entry in catalog.undo_files(undo_directory(settings)):
         header, origin = entry.header, entry.origin
         if header is None or origin is None:

@@ -11,7 +11,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from rwq_cli.contexts.file import (
+from rwq_cli.contexts.config import (
     ContextError,
     Contexts,
     check_name,

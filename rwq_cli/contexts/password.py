@@ -8,11 +8,11 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from rwq_cli.contexts.file import Context, ContextError
+from rwq_cli.contexts.config import Context, ContextError
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.server.patience import connecting
+from rwq_cli.descriptors import MARK, foreign_encoding, how_to_convert
 from rwq_cli.environment import has_terminal, os_reason, raising_on_terminate, signals_held
-from rwq_cli.streams import MARK, foreign_encoding, how_to_convert
 
 # Users may have to unlock their password store first. What has to end sooner waits less.
 TIMEOUT_S = 30.0
@@ -39,7 +39,7 @@ def read_password_file(path: Path, option: str) -> str:
                 read += piece or b""
                 if len(read) > _BYTES_MAX:
                     raise OSError("its first line is too long")
-        return _password(read.partition(b"\n")[0], read)
+        return _checked_password(read.partition(b"\n")[0], read)
     except ValueError as error:
         reason = f"it is {error}"
     except OSError as error:
@@ -52,7 +52,7 @@ def _timeout_s() -> float:
     return min(TIMEOUT_S, max(0.0, connecting.ends_s - time.monotonic()))
 
 
-def _password(line: bytes, text: bytes) -> str:
+def _checked_password(line: bytes, text: bytes) -> str:
     """Return the password in a text's first line; raise ValueError with what it is instead."""
     if (encoding := foreign_encoding(text)) is not None:
         raise ValueError(f"{encoding}, not UTF-8; {how_to_convert(encoding)} converts it")
@@ -112,7 +112,7 @@ def _printed(command: str) -> str:
         raise ValueError(f"failed with exit code {code}")
     first, *more = printed.removesuffix(b"\n").split(b"\n")
     try:
-        password = _password(first, printed)
+        password = _checked_password(first, printed)
     except ValueError as error:
         what = "nothing" if str(error) == "empty" else f"something that is {error}"
         raise ValueError(f"printed {what}")

@@ -20,12 +20,12 @@ from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.snapshots import End, ItemSnapshot, Place
+from rwq_cli.descriptors import unmarked
 from rwq_cli.environment import Environment
 from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input, split
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.export_file import VERSION, ControlWord, Header, UndoOrigin
 from rwq_cli.output.json_text import field_error, reason_of
-from rwq_cli.streams import unmarked
 
 _Whole = Annotated[int, Meta(ge=0, le=TIME_MS_MAX)]
 # A number in a hash.
@@ -280,7 +280,7 @@ class ExportReader:
                 yield name, (line for _, line in entries)
 
     def _entries(self) -> Iterator[tuple[bytes, Line | Flush]]:
-        """Yield items and results with their queues, and `FLUSH` if there is no more for now."""
+        """Yield items and results with their queues, and `FLUSH` when the input pauses."""
         queue = self.header.queue
         with self._open:
             for line in self._lines:

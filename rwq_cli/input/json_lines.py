@@ -14,10 +14,10 @@ from msgspec.json import Decoder
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.add import Due
+from rwq_cli.descriptors import MARK
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.input.values import in_limits, parse_duration
 from rwq_cli.output.json_text import check_utf8, field_error, reason_of, text_of
-from rwq_cli.streams import MARK
 
 
 class _Record(Struct, gc=False, forbid_unknown_fields=True):

@@ -15,9 +15,9 @@ from typing import BinaryIO, cast
 
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.descriptors import MARK, Reader, may_be_foreign, unmarked, wait_for
 from rwq_cli.environment import Environment, os_reason
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.streams import MARK, Reader, may_be_foreign, unmarked, wait_for
 
 # The server accepts no single value above its proto-max-bulk-len, by default 512 MB.
 ITEM_BYTES_MAX = 512 * 1024 * 1024

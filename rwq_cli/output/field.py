@@ -58,8 +58,8 @@ class Field(NamedTuple, Generic[T]):
     style: Callable[[T], str | None] | None = None
     # Where its cells are cut on a narrow terminal; None for nowhere.
     cut: Cut | None = None
-    # The order in which columns are left out on a narrow terminal, 1 first; those with 0 come after
-    # all others, the last one first.
+    # Columns that do not fit are left out by rank, 1 first. Those of rank 0 are left out last, from
+    # the right.
     rank: int = 0
     # True if None means unknown rather than inapplicable: a column of unknown values is shown, an
     # empty one is not.

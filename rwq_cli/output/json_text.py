@@ -12,8 +12,8 @@ from msgspec import Raw, ValidationError
 from msgspec.json import Decoder, format as reformat
 
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.descriptors import foreign_encoding, how_to_convert
 from rwq_cli.output.escape import JsonText
-from rwq_cli.streams import foreign_encoding, how_to_convert
 
 string_of = Decoder(str).decode
 _value_of = Decoder(Raw).decode

@@ -94,8 +94,8 @@ class Kind(NamedTuple, Generic[T]):
     # The word of an outcome: that of the core, such as `not-owner`.
     word: Callable[[T], str]
     item_id: Callable[[T], bytes]
-    # The words that JSON always has, in order, the first being what the command is for; those that
-    # count as failures; those whose rows `-o ids` prints; and further ones that JSON always has.
+    # The words that JSON always has, in order, first that for success; those that count as
+    # failures; those whose rows `-o ids` prints; and further ones that JSON always has.
     counted: Sequence[str]
     failed: frozenset[str] = frozenset()
     printed: frozenset[str] = frozenset()
@@ -108,7 +108,8 @@ class Kind(NamedTuple, Generic[T]):
     successes: frozenset[str] = frozenset()
     # The summary of nothing; empty for `nothing` and the first word.
     idle: str = ""
-    # Words that give even a quiet run a summary; a part without any of them has none.
+    # Words whose summary is written even with `-q`. If there are any such words, a part that has
+    # counted none of them writes no summary.
     news: frozenset[str] = frozenset()
     # What a dry run says of an outcome, for people.
     preview: Callable[[T], str] | None = None

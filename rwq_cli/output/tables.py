@@ -145,7 +145,7 @@ def fit(
     """Choose the columns that fit, at least one; returns their widths by index."""
     # The least important columns are left out first, if that lets the ID stay whole beside enough
     # of the others. Otherwise all that may be cut share the room.
-    # What always stays is the first column with names, or what comes closest to it.
+    # The column that is never left out comes last in this order.
     *leaving, main = sorted(
         candidates,
         key=lambda index: (columns[index].rank or 100, columns[index].cut is Cut.MIDDLE, -index),

@@ -123,8 +123,8 @@ WIDE = (
 def columns_for(
     listing: str | None, now_ms: Callable[[], int] = lambda: 0, *, data: bool = False
 ) -> Columns:
-    # `now_ms` is called once, and only for a table; `data` is shown in place of its preview.
-    # All rows use the same time.
+    # A table has the data itself, or a preview of it. All rows use the same time, which is read for
+    # the first cell that needs it.
     now_ms = cache(now_ms)
 
     def due(item: Item) -> str:

@@ -13,10 +13,10 @@ from rwq_cli.core.inspect.lookup import state
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.job import Ended, Failure, Fate, GiveUp, Job, Loss
+from rwq_cli.descriptors import write_all
 from rwq_cli.environment import Environment, os_reason
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.streams import write_all
 from rwq_cli.work.running import Run
 
 if TYPE_CHECKING:

@@ -97,9 +97,10 @@ def test_options_select_these_items(rwq: Rwq, line: str) -> None:
 @pytest.mark.usefixtures("filled")
 def test_a_path_that_no_item_has_is_named_once_all_were_read(rwq: Rwq) -> None:
     note = "rwq: jobs: no item has {}\n"
+    needs = {"edit": "--run cat", "mv": "--to other"}
     odd = (
         *("ls all", "ls all --by state", "export", "ls", "leases"),
-        *(f"{path} --dry-run{' --run cat' * (path == 'edit')}" for path in CHOOSING),
+        *(f"{path} --dry-run {needs.get(path, '')}" for path in CHOOSING),
     )
     for line in odd:
         for path, name in (("tenat.id=3", ".tenat.id"), ("!['no']", "['no']")):

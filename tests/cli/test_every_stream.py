@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from rwq_cli.streams import Reader, Writer
+from rwq_cli.descriptors import Reader, Writer
 from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Result, Rwq
 from tests.verbs import COMMANDS, LINES, VERBS, fill, has_option, words_of

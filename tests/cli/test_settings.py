@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.cli.settings import Settings
-from rwq_cli.contexts.file import ContextError
+from rwq_cli.contexts.config import ContextError
 from rwq_cli.environment import Environment
 from tests.conftest import Foreign, absent, contents
 from tests.driver import TIMEOUT_S, Rwq, configure, state_of, until

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.contexts import password
-from rwq_cli.contexts.file import Context
+from rwq_cli.contexts.config import Context
 from rwq_cli.contexts.password import PasswordCommandFailed, password_of
 from rwq_cli.core.errors import InvalidArgument
 from tests.driver import state_of, until

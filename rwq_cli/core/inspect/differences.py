@@ -18,7 +18,7 @@ from rwq_cli.core.state.reads import read_parts, read_states
 from rwq_cli.core.state.snapshots import ItemSnapshot
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """How two queues differ about an ID."""
 
     ONLY_HERE = "only-here"
@@ -36,10 +36,10 @@ class Difference(NamedTuple):
     same_data: bool = True
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> DifferenceKind:
         if self.here is None:
-            return Kind.ONLY_THERE
-        return Kind.ONLY_HERE if self.there is None else Kind.DIFFERS
+            return DifferenceKind.ONLY_THERE
+        return DifferenceKind.ONLY_HERE if self.there is None else DifferenceKind.DIFFERS
 
 
 def differences(queue: Queue, other: "Queue | ExportedQueue") -> Iterator[Difference]:

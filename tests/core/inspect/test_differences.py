@@ -3,7 +3,7 @@
 from redis import Redis
 
 from rwq_cli.core import Connection, State, WorkQueue
-from rwq_cli.core.inspect.differences import Difference, Kind, differences
+from rwq_cli.core.inspect.differences import Difference, DifferenceKind, differences
 from tests.conftest import Foreign, contents
 from tests.item_cases import ITEM_CASES
 from tests.support import numbered
@@ -45,7 +45,7 @@ def test_what_differs(queue: WorkQueue, connection: Connection, raw: Redis) -> N
     }
     kinds = {each.item_id: each.kind for each in found}
     assert [kinds[each] for each in (b"only here", b"only there", b"taken")] == [
-        *(Kind.ONLY_HERE, Kind.ONLY_THERE, Kind.DIFFERS)
+        *(DifferenceKind.ONLY_HERE, DifferenceKind.ONLY_THERE, DifferenceKind.DIFFERS)
     ]
 
 

@@ -36,14 +36,14 @@ COMMANDS: tuple[Fault, ...] = (
     Fault(
         "output-is-lost",
         "A slow reader of a pipe that does not block gets a part of an export, and exit 0.",
-        "rwq_cli/streams.py",
+        "rwq_cli/descriptors.py",
         "except BlockingIOError:\n                    wait_for(self.fileno(), select.POLLOUT)",
         "except BlockingIOError:\n                    return None",
     ),
     Fault(
         "pause-is-the-end",
         "What follows a pause of a pipe that does not block is not added, and exit 0.",
-        "rwq_cli/streams.py",
+        "rwq_cli/descriptors.py",
         "while (piece := super().read(size)) is None:\n            wait_for(",
         'while (piece := super().read(size)) is None:\n            return b""\n            wait(',
     ),

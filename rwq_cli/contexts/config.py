@@ -18,8 +18,8 @@ from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import asdict
 
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.descriptors import unmarked
 from rwq_cli.environment import os_reason
-from rwq_cli.streams import unmarked
 
 
 class Colour(StrEnum):

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import asdict
 
 from rwq_cli.cli.settings import Settings
+from rwq_cli.contexts.config import KEYS, Context, ContextError, Protection, read_contexts
 from rwq_cli.contexts.editing import set_context, use_context
-from rwq_cli.contexts.file import KEYS, Context, ContextError, Protection, read_contexts
 from rwq_cli.environment import Environment
 
 FULL = """
