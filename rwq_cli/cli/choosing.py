@@ -296,14 +296,6 @@ def _implied(selection: Selection, usual: frozenset[State]) -> frozenset[State]:
     return usual
 
 
-def _nothing_chosen(flags: Sequence[str]) -> InvalidArgument:
-    return InvalidArgument(
-        "no items chosen",
-        "give IDs, or - to read them from stdin; or choose by "
-        f"{', '.join(flags)} or -n; or use --all",
-    )
-
-
 def selects(
     default: frozenset[State],
     everything: frozenset[State] | None = None,
@@ -361,7 +353,11 @@ def selects(
         if not acts and used in ([], ["--all"]):
             return options._replace(selection=Selection(all_states), is_whole_queue=True)
         if not (used or mine_only):
-            raise _nothing_chosen([_OPTIONS[parameter.name] for parameter in has_filters])
+            flags = ", ".join(_OPTIONS[parameter.name] for parameter in has_filters)
+            raise InvalidArgument(
+                "no items chosen",
+                f"give IDs, or - to read them from stdin; or choose by {flags} or -n; or use --all",
+            )
         has_states = selection.states is not None
         if has_states and all_items:
             raise InvalidArgument.both("--all", "--state")

@@ -124,10 +124,11 @@ class Leasing(NamedTuple):
                 lines = command_lines(self.settings, queue.connection)
                 refusals.append(_refusal(lines, queue.name, item))
 
-    def noted(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items, after what is to be said of each."""
+    def noted(self, items: Iterable[Item], leased: list[Item]) -> Iterator[Item]:
+        """Yield the items, after the notes on each; a single one is `leased` from then on."""
         environment = self.settings.environment
         for item in items:
+            leased += [item] if self.wanted == 1 else []
             if self.dry_run:
                 environment.note(f"{DRY_RUN}these would be leased now", once=True)
             if self.settings.output is OutputFormat.DATA and (line := _held(item)):
@@ -135,15 +136,8 @@ class Leasing(NamedTuple):
             yield item
 
 
-def _remembered(items: Iterable[Item], remembered: list[Item]) -> Iterator[Item]:
-    for item in items:
-        remembered.append(item)
-        yield item
-
-
 def _give_back(settings: Settings, queues: Sequence[WorkQueue], items: Sequence[Item]) -> None:
-    """Release what could not be printed, if it is known: nobody else knows of it, as where the
-    terminal is gone by the time that there is an item."""
+    """Release what could not be printed, as on a terminal that is gone: nobody else knows of it."""
     by_name = {queue.name: queue for queue in queues}
     text = "items may now be leased to this session; rwq release --mine puts them back"
     for item in items:
@@ -191,14 +185,11 @@ def lease(settings: Settings, leasing: Leasing) -> ExitStatus:
         return "\n".join(refusals) or f"Nothing to lease in {names}."
 
     leased_items: list[Item] = []
-    if leasing.wanted == 1:
-        items = _remembered(items, leased_items)
-        id_batches = None if leasing.needs_data else id_batches
     try:
         # Reading the items, or their IDs, leases them.
         count = write_items(
             settings.out,
-            leasing.noted(items),
+            leasing.noted(items, leased_items),
             "leased now",
             empty=nothing,
             has_queue=len(queues) > 1,
