@@ -161,7 +161,6 @@ def _codes(text: str) -> frozenset[Code]:
     ok="there are no errors or warnings, or none are left; notes do not count",
     no="errors or warnings were found, or are left after --fix",
     changes_with="fix",
-    unfinished="some of it may be fixed",
     null=NULL_IDS,
     always_table=True,
 )
@@ -248,10 +247,15 @@ class _Report:
     def __init__(self, settings: Settings, plan: Plan, *, is_one: bool) -> None:
         self._settings, self._plan, self._is_one = settings, plan, is_one
         self._out = settings.out
+        self._out.report = self
         self._out.continues = not is_one
         self._is_table = settings.output.is_table and settings.fields is None
         self._explains_notes = settings.verbose or not settings.is_for_people
         self._diagnoses: list[Diagnosis] = []
+
+    def unfinished(self) -> str:
+        changes = self._plan.fix and not self._plan.dry_run
+        return "some of it may be fixed" if changes else ""
 
     def write(self, diagnosis: Diagnosis, connection: "Connection") -> None:
         is_first = not self._diagnoses

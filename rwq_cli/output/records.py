@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from heapq import nlargest, nsmallest
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output.escape import JsonText, escaped
@@ -28,11 +28,17 @@ from rwq_cli.output.sections import Section
 
 if TYPE_CHECKING:
     from rwq_cli.output.painter import Painter
-    from rwq_cli.output.report import Parts, Report
 
 T = TypeVar("T")
 # A column: the name of a field, or a field that only a table has.
 Column = str | Field[Any]
+
+
+class HasUnfinished(Protocol):
+    """What knows what a run has done, if Ctrl-C ends it."""
+
+    def unfinished(self) -> str:
+        """Return what was done so far; empty if it was written already."""
 
 
 class Output:
@@ -41,10 +47,10 @@ class Output:
     Attributes:
         continues: Whether more tables follow: `end` writes what follows the last record.
         is_cut: Whether there were more records than the limit, of those that are sorted or counted.
-        report: What became of items, if the run acts on any.
+        report: What the run does to items, once it has begun.
     """
 
-    report: "Report[Any] | Parts | None" = None
+    report: HasUnfinished | None = None
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options

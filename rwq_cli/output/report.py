@@ -171,7 +171,6 @@ class Report(Generic[T]):
                 mark_partial(error)
 
     def unfinished(self) -> str:
-        """Return the summary so far; empty once it was written."""
         return "" if self._has_ended else self.summary()
 
     def note_unfinished(self) -> None:
@@ -348,7 +347,6 @@ class Parts:
         self._has_work = False
 
     def unfinished(self) -> str:
-        """Return the summary so far of the latest part; empty once it was written."""
         if self.latest is not None and self.latest.has_work:
             return self.latest.unfinished()
         return "" if self._has_work else self._nothing
