@@ -37,7 +37,7 @@ ROOMS = (
     "core",
     "exit_codes",
     "hidden_module",
-    "streams",
+    "descriptors",
     "processes",
     "environment",
     "output",

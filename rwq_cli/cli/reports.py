@@ -75,7 +75,7 @@ def report_of(
     # `reasons` are further reasons for failures, `facts` are fields of the JSON summary after the
     # queue, and `leased_in` is the queue whose leases keep items from being changed.
     return Report(
-        settings,
+        settings.out,
         kind,
         queue.name,
         dry_run=dry_run,

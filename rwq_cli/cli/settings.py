@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rwq_cli.contexts.config import Context, Contexts
     from rwq_cli.local.server import LocalServer
     from rwq_cli.output.progress import TerminalProgress
+    from rwq_cli.output.records import Output
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -267,6 +268,12 @@ class Settings(OutputOptions):
                 f"{self.protecting_context} is read-only",
                 "--write allows this one command; --dry-run shows what it would do",
             )
+
+    @cached_property
+    def out(self) -> "Output":
+        from rwq_cli.output.records import Output
+
+        return Output(self)
 
     @cached_property
     def progress(self) -> "TerminalProgress | None":

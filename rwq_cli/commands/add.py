@@ -208,7 +208,7 @@ def _add(
     if len(queues) > 1:
         batches = add_spread(queues, items, unique=plan.unchecked, dry_run=plan.dry_run)
         out = Report(
-            settings,
+            settings.out,
             _KIND,
             None,
             dry_run=plan.dry_run,

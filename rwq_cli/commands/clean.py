@@ -105,7 +105,7 @@ class Cleaning(NamedTuple):
         name = "" if opened.is_one else escaped(queue.name)
         kind = CLEAN if self.every is None else _ROUND
         with Report(
-            self.settings,
+            self.settings.out,
             kind,
             queue.name,
             dry_run=self.dry_run,
@@ -187,7 +187,7 @@ def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, deep: bool
     if cleaning.every is not None:
         service = _Service(cleaning, opened, every=cleaning.every, deep_every=deep_every, deep=deep)
         return service.run()
-    parts, status = None if opened.find().is_one else Parts(settings), ExitStatus.OK
+    parts, status = None if opened.find().is_one else Parts(settings.out), ExitStatus.OK
     for queue in opened.queues:
         where = partial(summary_end, settings, escaped(queue.name) if opened.is_one else None)
         status = cleaning.clean(opened, queue, parts, where, Counter(), deep=deep)
@@ -222,7 +222,7 @@ class _Service:
         self._every, self._deep_every, self._deep = every, deep_every, deep
         self._environment = cleaning.settings.environment
         # A round that did something says so.
-        self._parts = Parts(cleaning.settings, nothing="")
+        self._parts = Parts(cleaning.settings.out, nothing="")
         self._scraper = Scraper(opened.connection)
         self._totals = ItemTotals(opened.connection)
         self._history = HistoryWriter(self._totals.done)

@@ -110,7 +110,7 @@ class _Run:
         # How many lines earlier queues have rejected.
         self._reported = 0
         self._is_one = bool(self._reader.header.queue)
-        self._summary = None if self._is_one else Parts(settings)
+        self._summary = None if self._is_one else Parts(settings.out)
         self._binary_ids = 0
 
     def restore(self) -> ExitStatus:

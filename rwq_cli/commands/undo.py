@@ -337,7 +337,7 @@ def _prune(
 
     freed = 0
     with Report(
-        settings,
+        settings.out,
         PRUNED,
         None,
         dry_run=dry_run,

@@ -205,7 +205,7 @@ def run_worker(
 ) -> None:
     names = ", ".join(escaped(queue.name) for queue in queues)
     out = Report(
-        settings,
+        settings.out,
         EVENTS,
         None,
         dry_run=False,

@@ -2,13 +2,8 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 from rwq_cli.environment import Environment
-
-if TYPE_CHECKING:
-    from rwq_cli.output.records import Output
 
 
 class OutputFormat(StrEnum):
@@ -51,13 +46,6 @@ class OutputOptions:
     sort: str | None
     reverse: bool
     by: str | None
-
-    @cached_property
-    def out(self) -> "Output":
-        """What writes all results of the run."""
-        from rwq_cli.output.records import Output
-
-        return Output(self)
 
     @property
     def is_ordered(self) -> bool:

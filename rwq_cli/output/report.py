@@ -25,6 +25,7 @@ from rwq_cli.exit_codes import ExitStatus, batch_status, mark_partial
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Fields, bytes_fields, to_json
 from rwq_cli.output.options import OutputFormat, OutputOptions
+from rwq_cli.output.records import Output
 
 T = TypeVar("T")
 
@@ -122,7 +123,7 @@ class Kind(NamedTuple, Generic[T]):
 class Report(Generic[T]):
     """The rows and the summary of one command, or of its part for one queue."""
 
-    options: OutputOptions
+    out: Output
     kind: Kind[T]
     queue: bytes | None
     _: KW_ONLY
@@ -150,14 +151,17 @@ class Report(Generic[T]):
     _has_ended: bool = False
 
     def __post_init__(self) -> None:
-        self._out = self.options.out
         fields, names = self.kind.fields, self.options.fields
         is_chosen = names is not None and self.options.output in _WITH_ROWS
-        self._out.use(fields.only(names) if is_chosen and names else fields)
+        self.out.use(fields.only(names) if is_chosen and names else fields)
+
+    @property
+    def options(self) -> OutputOptions:
+        return self.out.options
 
     def __enter__(self) -> Self:
         if self.parts is None:
-            self._out.report = self
+            self.out.report = self
         else:
             self.parts.latest = self
         return self
@@ -225,7 +229,7 @@ class Report(Generic[T]):
         try:
             for outcome in batch:
                 if shows_all or kind.word(outcome) in kind.printed:
-                    self._out.write(Row(queue, outcome, self.dry_run))
+                    self.out.write(Row(queue, outcome, self.dry_run))
         except OSError as error:
             self._unwritten = error
 
@@ -244,13 +248,13 @@ class Report(Generic[T]):
                 if self._unwritten is not None:
                     raise self._unwritten
                 if self.parts is None and output in _WITH_ROWS:
-                    self._out.end()
+                    self.out.end()
                 if output is OutputFormat.JSON:
                     summary = self._json(facts, reasons)
                     if self.parts is None:
                         environment.stdout.write(to_json(summary) + b"\n")
                     else:
-                        self._out.write_object(summary)
+                        self.out.write_object(summary)
                 environment.stdout.flush()
             except BrokenPipeError:
                 pass
@@ -333,10 +337,10 @@ class Parts:
     """One command on several queues: the rows of all are one output."""
 
     # The parts in which nothing was done share one summary.
-    def __init__(self, options: OutputOptions, *, nothing: str = NOTHING_DONE) -> None:
+    def __init__(self, out: Output, *, nothing: str = NOTHING_DONE) -> None:
         # `nothing` is what Ctrl-C says as long as no part has done anything.
         self._nothing = nothing
-        self._out = options.out
+        self._out = out
         self._out.report = self
         # The part that was begun last.
         self.latest: Report[Any] | None = None
