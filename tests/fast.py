@@ -46,4 +46,6 @@ if __name__ == "__main__":
         others = " or ".join(Path(test).name for test in _OF_VERBS)
         options += ["-k", f"{' or '.join(verbs)} or not ({others})"]
         at_hand |= dict.fromkeys(_OF_VERBS)
-    sys.exit(pytest.main(["-n", "4", *options, *_PROTOCOL, *_REGISTRY, *at_hand]))
+    # Alone, it computes: more processes than cores would only start.
+    processes = "4" if at_hand else "2"
+    sys.exit(pytest.main(["-n", processes, *options, *_PROTOCOL, *_REGISTRY, *at_hand]))
