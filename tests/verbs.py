@@ -645,7 +645,6 @@ VERBS: dict[str, Row] = {
             "help receipts": "no command or topic 'receipts'; try rwq help recipes\n",
             "help recipes x": "recipes is a topic, not a group; leave out x\n",
             "help ls x": "rwq ls has no command 'x'; see rwq ls --help\n",
-            "help xyzzy": "no such command 'xyzzy'; see rwq --help\n",
         },
         unproved={69: "it needs no server"},
         is_local=True,
