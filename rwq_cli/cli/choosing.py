@@ -359,8 +359,6 @@ def selects(
                 f"give IDs, or - to read them from stdin; or choose by {flags} or -n; or use --all",
             )
         has_states = selection.states is not None
-        if has_states and all_items:
-            raise InvalidArgument.both("--all", "--state")
         if not has_states:
             usual = all_states if all_items else default
             states = _MINE if mine_only else _implied(selection, usual)

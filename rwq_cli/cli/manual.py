@@ -77,7 +77,7 @@ class Manual(NamedTuple):
 
     def check_combined(self, used: Set[str]) -> None:
         """Raise `InvalidArgument` if options that were used contradict each other."""
-        for group in ("--all-queues -q", *self.excludes):
+        for group in ("--all-queues -q", "--all --state", *self.excludes):
             both = [flag for flag in group.split() if flag in used]
             if len(both) > 1:
                 raise InvalidArgument.both(*both[:2])

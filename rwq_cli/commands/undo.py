@@ -390,10 +390,7 @@ def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:
     if run.in_doubt:
         why = f"{reader.origin.verb} was interrupted before it knew whether they were removed"
         if run.lost_marks:
-            why = (
-                "an earlier undo of this file was interrupted, and the server no longer knows what "
-                "was restored"
-            )
+            why = "an earlier undo was interrupted; the server no longer knows what was restored"
         rest += f"; in doubt: {why}, so a worker may have completed them"
     if not dry_run and not run.is_complete:
         rest += "; to try the rest again, name this file"

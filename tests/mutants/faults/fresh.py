@@ -70,8 +70,8 @@ FRESH: tuple[Fault, ...] = (
         "variable-before-option",
         "RWQ_URL outdoes -u: rm removes items from another server than the one that was named.",
         "rwq_cli/cli/settings.py",
-        'yield "-u", given.get("url"), None',
-        'yield "-u", None if variables.get("RWQ_URL") else given.get("url"), None',
+        'yield "-u", options.get("url"), None',
+        'yield "-u", None if variables.get("RWQ_URL") else options.get("url"), None',
     ),
     Fault(
         "quiet-is-loud",
