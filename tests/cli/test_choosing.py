@@ -95,7 +95,7 @@ def test_options_select_these_items(rwq: Rwq, line: str) -> None:
 
 
 @pytest.mark.usefixtures("filled")
-def test_a_path_that_no_item_has_is_named_once_all_were_read(rwq: Rwq) -> None:
+def test_a_path_that_no_item_has_is_named(rwq: Rwq) -> None:
     note = "rwq: jobs: no item has {}\n"
     needs = {"edit": "--run cat", "mv": "--to other"}
     odd = (
