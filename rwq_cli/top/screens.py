@@ -252,7 +252,7 @@ class QueuesScreen(LiveScreen):
         self.redraw()
 
     def action_open(self) -> None:
-        if (name := self.listing.chosen) is not None:
+        if (name := self.listing.selected_key) is not None:
             self.app.push_screen(QueueScreen(self.session, name))
 
     def action_sort(self) -> None:
@@ -266,7 +266,7 @@ class QueuesScreen(LiveScreen):
         self.redraw()
 
     def action_for(self, verb: str) -> Action | None:
-        if (name := self.listing.chosen) is None:
+        if (name := self.listing.selected_key) is None:
             return None
         action = queue_action(verb, name)
         if action is None:
@@ -317,9 +317,9 @@ class QueueScreen(LiveScreen):
             (name.upper(), "bold reverse" if name == self._which else "dim") for name in LISTS
         ]
         if self.data is not None and self.data.which == self._which:
-            shown, total = len(self._items()), self.data.total
+            visible, total = len(self._items()), self.data.total
             count = human.count(total)
-            names.append((f"{human.count(shown)} of {count}" if shown < total else count, None))
+            names.append((f"{human.count(visible)} of {count}" if visible < total else count, None))
             if total > ITEMS_SHOWN:
                 names.append((f"only the first {ITEMS_SHOWN} are read", "dim"))
             if self.data.is_long and self._which == "leases":
@@ -335,14 +335,14 @@ class QueueScreen(LiveScreen):
             self.session.read_soon()
 
     def action_open(self) -> None:
-        if (item_id := self.listing.chosen) is not None:
+        if (item_id := self.listing.selected_key) is not None:
             self.app.push_screen(ItemScreen(self.session, self._queue, item_id))
 
     def action_for(self, verb: str) -> Action | None:
         if verb in OF_QUEUES:
             return queue_action(verb, self._queue.name)
         for item in self._items():
-            if item.item_id == self.listing.chosen:
+            if item.item_id == self.listing.selected_key:
                 return item_action(verb, item)
         self.session.note(f"{verb}: no item is chosen; Tab shows the other lists")
         return None

@@ -83,21 +83,21 @@ class Session:
         self._asked_s: float | None = None
         self._usual_s = 0.0
         self._message = "", 0.0
-        self._found: list[bytes] | None = None
+        self._new_names: list[bytes] | None = None
         self._soon, self._over = Event(), Event()
 
     def handle(self, name: bytes) -> WorkQueue:
         return WorkQueue(self._connection, name, holder=self._settings.holder)
 
     def show(self, queue: WorkQueue, item_id: bytes) -> Shown:
-        (shown,) = read_shown(queue, [item_id], self.run.lines, self.note)
-        return shown
+        (report,) = read_shown(queue, [item_id], self.run.lines, self.note)
+        return report
 
     def _names(self, connection: Connection) -> Iterable[bytes]:
         if not self._words:
             return queue_names(connection)
-        found = matching_queues(connection, self._words)
-        return dict.fromkeys(chain.from_iterable(found.values()))
+        queues_of = matching_queues(connection, self._words)
+        return dict.fromkeys(chain.from_iterable(queues_of.values()))
 
     def start(
         self, changed: Callable[[], object], failed: Callable[[BaseException], object]
@@ -143,9 +143,9 @@ class Session:
     def _tick(self, page: Any, *, was_frozen: bool) -> None:
         is_due = page is not None and monotonic() >= page.next_read_s
         if not was_frozen:
-            if self._found is not None:
-                self.watch.watch(self._found)
-                self._found = None
+            if self._new_names is not None:
+                self.watch.watch(self._new_names)
+                self._new_names = None
             overview = self.watch.tick()
             self._now_every_s = interval_s(self.every_s, overview.call_s)
             if not self.is_frozen:
@@ -169,7 +169,7 @@ class Session:
             started_s = monotonic()
             with suppress(ServerError):
                 if not self.is_frozen:
-                    self._found = list(self._names(connection))
+                    self._new_names = list(self._names(connection))
             took_s = monotonic() - started_s
 
     def notices(self) -> list[Piece]:
@@ -185,7 +185,7 @@ class Session:
             took = human.duration(round(self.overview.call_s, 1))
             every = human.duration(round(self._now_every_s, 1))
             parts.append((f"slow server ({took} a call): read every {every}", "yellow"))
-        if left_out := "; ".join(each.message for each in self.overview.left_out):
+        if left_out := "; ".join(error.message for error in self.overview.left_out):
             parts.append((f"skipped: {escaped_text(left_out)}", "yellow"))
         return [*parts, (f"every {human.duration(self.every_s)}", None)]
 
@@ -244,8 +244,8 @@ def read_queue(queue: WorkQueue, which: str, wanted: str = "") -> QueueDetail:
     if wanted and len(items) == ITEMS_SHOWN:
         # Also among the others: the first ones may match by their data.
         glob = os.fsencode(wanted if is_glob(os.fsencode(wanted)) else f"*{wanted}*")
-        chosen = {item.item_id: item for item in [*read(Selection(id_glob=glob)), *items]}
-        items = list(chosen.values())
+        by_id = {item.item_id: item for item in [*read(Selection(id_glob=glob)), *items]}
+        items = list(by_id.values())
     now_ms = queue.now_ms()
     buried = queue.items(LISTS["buried"], limit=_REASONS_READ, bare=True) if counts.buried else ()
     columns = columns_for(which, lambda: now_ms)

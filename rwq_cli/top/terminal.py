@@ -161,24 +161,24 @@ class Runner:
             self._await_enter()
 
     def _run(self, words: Sequence[str | bytes], stdin: bytes) -> None:
-        given = self._settings.given
+        settings = self._settings
         # A table, whatever RWQ_OUTPUT says.
         options = ["-o", "table"]
         for name in _PASSED_ON:
-            value = given.get(name)
+            value = settings.given.get(name)
             if value is not None and value is not False:
                 options.append(f"--{name.replace('_', '-')}")
                 options += [] if value is True else [str(value)]
         # The server's variables are not arguments: they may hold a password.
         variables: dict[bytes, bytes | None] = {
             os.fsencode(name): os.fsencode(value)
-            for name, value in self._settings.environment.variables.items()
+            for name, value in settings.environment.variables.items()
         }
-        variables |= server_variables(self._settings)
-        known = {name: value for name, value in variables.items() if value is not None}
+        variables |= server_variables(settings)
+        inherited = {name: value for name, value in variables.items() if value is not None}
         line = [sys.executable, "-P", "-m", "rwq_cli", *options, *words]
         source = subprocess.PIPE if stdin else None
-        with subprocess.Popen(line, env=known, stdin=source) as process:
+        with subprocess.Popen(line, env=inherited, stdin=source) as process:
             self._guard.child = process
             try:
                 process.communicate(stdin or None)

@@ -52,23 +52,23 @@ class Listing(Widget, can_focus=True):
     def __init__(self, moved: Callable[[], None]) -> None:
         super().__init__()
         self.keys: Sequence[bytes] = ()
-        self.shown: Sequence[Text] = ()
+        self.lines: Sequence[Text] = ()
         self._drawn: Sequence[Text] = ()
         self._moved = moved
         self._at = self._top = 0
 
     def fitting(self, keys: Sequence[bytes]) -> slice:
         """Take the keys of all lines, and return the range of those that are drawn."""
-        chosen = self.chosen
+        key = self.selected_key
         self.keys = keys
-        self._at = keys.index(chosen) if chosen in keys else max(0, min(self._at, len(keys) - 1))
+        self._at = keys.index(key) if key in keys else max(0, min(self._at, len(keys) - 1))
         height = max(1, self.size.height)
         top = min(self._top, self._at, len(keys) - height)
         self._top = max(0, top, self._at - height + 1)
         return slice(self._top, self._top + height)
 
     def show(self, lines: Sequence[Text]) -> None:
-        self.shown, before = lines, self._drawn
+        self.lines, before = lines, self._drawn
         self._drawn = [line.copy() for line in lines]
         if self._drawn:
             cursor = self._drawn[self._at - self._top]
@@ -84,7 +84,7 @@ class Listing(Widget, can_focus=True):
         return strip.adjust_cell_length(self.size.width)
 
     @property
-    def chosen(self) -> bytes | None:
+    def selected_key(self) -> bytes | None:
         return self.keys[self._at] if self._at < len(self.keys) else None
 
     def action_move(self, lines: int) -> None:
