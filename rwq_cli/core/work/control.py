@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
+from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from rwq_cli.core.clock import Clock
@@ -232,3 +233,52 @@ class StopConditions:
 
     def summary(self) -> WorkSummary:
         return WorkSummary(self._fates, self._given_up, self.why or EndReason.STOPPED)
+
+
+class Listener:
+    """Tells of what happens, one event at a time, whichever thread notes it."""
+
+    def __init__(
+        self, conditions: StopConditions, on_event: Callable[[WorkEvent], object] | None
+    ) -> None:
+        self._conditions, self._session = conditions, conditions.session
+        self._on_event, self._turn = on_event, RLock()
+        # Whether it was told that the server does not answer; None before the server has.
+        self._is_out: bool | None = None
+        self._out_since_s = 0.0
+
+    def tell(self, *events: WorkEvent) -> None:
+        """Tell of all events, whatever the listener does; then raise its first error."""
+        if self._on_event is None:
+            return
+        errors: list[BaseException] = []
+        for event in events:
+            try:
+                with self._turn:
+                    self._on_event(event)
+            except BaseException as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def note_contact(self) -> None:
+        """Tell when the server begins to answer, and when it no longer does."""
+        error = self._session.outage
+        if self._is_out is (error is not None):
+            # A listener may be slow, and renewals do not wait for it without a reason.
+            return
+        with self._turn:
+            was_out, self._is_out = self._is_out, error is not None
+            if error is not None and not was_out:
+                self._out_since_s = self._session.outage_since_s
+                self.tell(Outage(error, self._conditions.reconnect_s))
+            elif error is None and was_out is not False:
+                after_s = self._session.clock.monotonic() - self._out_since_s if was_out else None
+                self.tell(Contact(after_s))
+
+    def note_error(self, error: ServerError) -> None:
+        """Tell of a call that failed, or raise its error if that ends the worker."""
+        # A server that was never reached probably has another address.
+        if self._is_out is None or self._conditions.ends_on(error):
+            raise error
+        self.note_contact()

@@ -17,7 +17,7 @@ from functools import partial
 from heapq import heappop, heappush
 from inspect import iscoroutinefunction
 from math import inf
-from threading import Event, Lock, RLock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 from rwq_cli.core.clock import LONGEST_S
@@ -80,7 +80,8 @@ class Worker:
         # It takes a list if there is a batch.
         self._handler: Callable[[Any], object] = handler
         self._concurrency, self._batch = concurrency, batch
-        self._stop, self._stop_s, self._on_event = stop or control.StopToken(), stop_s, on_event
+        self._stop, self._stop_s = stop or control.StopToken(), stop_s
+        self._listener = control.Listener(conditions, on_event)
         # Held by the leader, whose are: the slots that are free, a heap of those that rest, and
         # until when; how jobs have ended since the last exchange; and what is to run next.
         self._turn = Lock()
@@ -98,10 +99,6 @@ class Worker:
         # 3.12 at least, one that lives looks dead.
         self._over = Event()
         self._failure: BaseException | None = None
-        # Whether the listener was told that the server does not answer; None before it has.
-        self._is_out: bool | None = None
-        self._out_since_s = 0.0
-        self._event_lock = RLock()
         self._has_ended = Event()
 
     def run(self) -> control.WorkSummary:
@@ -229,10 +226,10 @@ class Worker:
         sent_s = self._clock.monotonic()
         result = self.session.exchange(ends, take=take)
         if result.error is None:
-            self._note_contact()
+            self._listener.note_contact()
         self._record(result, take, sent_s)
         if result.error is not None and not self.session.cut.is_made:
-            self._note_error(result.error)
+            self._listener.note_error(result.error)
         if result.jobs:
             now_s = self._clock.monotonic()
             # If the reply came late, their leases may have ended.
@@ -265,7 +262,7 @@ class Worker:
         try:
             for job in jobs:
                 job.has_started = True
-                self._tell(control.Started(job))
+                self._listener.tell(control.Started(job))
             ends = self._ends_of(jobs)
         finally:
             self._returned_s = self._clock.monotonic()
@@ -306,26 +303,12 @@ class Worker:
         # The listener may be what failed.
         with suppress(Exception):
             if is_first:
-                self._tell(control.Failed(error))
+                self._listener.tell(control.Failed(error))
 
     def _record(self, result: ExchangeResult, asked: int = 0, sent_s: float = -inf) -> None:
         self._conditions.note(result, asked, sent_s)
         lost = (control.Lost(job) for job in result.lost)
-        self._tell(*lost, *(ended for ended in result.ended if not ended.was_unused))
-
-    def _tell(self, *events: control.WorkEvent) -> None:
-        """Tell the listener of all events, whatever it does; then raise the first error."""
-        if self._on_event is None:
-            return
-        errors: list[BaseException] = []
-        for event in events:
-            try:
-                with self._event_lock:
-                    self._on_event(event)
-            except BaseException as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        self._listener.tell(*lost, *(ended for ended in result.ended if not ended.was_unused))
 
     def _wait_for_returns(self, limit_s: float = _LOOK_S) -> None:
         """Wait until something has returned, a slot has rested, or the worker is woken."""
@@ -351,38 +334,16 @@ class Worker:
                 again_s = min(again_s, now_s + _REST_LOOK_S)
             if again_s > now_s:
                 self.session.wait_for_work(min(_IDLE_S, again_s - now_s))
-                self._note_contact()
+                self._listener.note_contact()
         except ServerError as error:
             if not self.session.cut.is_made:
-                self._note_error(error)
+                self._listener.note_error(error)
                 self.session.waiter.pause(RECONNECT_PAUSE_S)
         finally:
             self._is_waiting = False
 
-    def _note_contact(self) -> None:
-        """Tell the listener when the server begins to answer, and when it no longer does."""
-        error = self.session.outage
-        if self._is_out is (error is not None):
-            # A listener may be slow, and renewals do not wait for it without a reason.
-            return
-        with self._event_lock:
-            was_out, self._is_out = self._is_out, error is not None
-            if error is not None and not was_out:
-                self._out_since_s = self.session.outage_since_s
-                self._tell(control.Outage(error, self._conditions.reconnect_s))
-            elif error is None and was_out is not False:
-                after_s = self._clock.monotonic() - self._out_since_s if was_out else None
-                self._tell(control.Contact(after_s))
-
-    def _note_error(self, error: ServerError) -> None:
-        """Tell the listener of a call that failed, or raise its error if that ends the worker."""
-        # A server that was never reached probably has another address.
-        if self._is_out is None or self._conditions.ends_on(error):
-            raise error
-        self._note_contact()
-
     def _renew_all(self) -> None:
-        self._tell(*map(control.Lost, self.session.renew()))
+        self._listener.tell(*map(control.Lost, self.session.renew()))
 
     def _renew(self) -> None:
         session, longest_s = self.session, min(_LOOK_S, self.session.lease_s / 6)
@@ -395,7 +356,7 @@ class Worker:
                         session.forgive()
                 if session.next_renewal_s <= 0:
                     self._renew_all()
-                    self._note_contact()
+                    self._listener.note_contact()
             except BaseException as error:
                 # It ends the worker; what runs until then is still renewed.
                 self._fail(error)
