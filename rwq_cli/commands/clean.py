@@ -185,8 +185,7 @@ def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, deep: bool
         settings.check_endless("--every")
     opened = OpenQueues(settings, all_queues=cleaning.all_queues, changes=True)
     if cleaning.every is not None:
-        service = _Service(cleaning, opened, every=cleaning.every, deep_every=deep_every, deep=deep)
-        return service.run()
+        return _Rounds(cleaning, opened, cleaning.every, deep_every, deep=deep).run()
     parts, status = None if opened.find().is_one else Parts(settings.out), ExitStatus.OK
     for queue in opened.queues:
         where = partial(summary_end, settings, escaped(queue.name) if opened.is_one else None)
@@ -194,7 +193,7 @@ def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, deep: bool
     return status if parts is None else parts.finish()
 
 
-class _Service:
+class _Rounds:
     """A clean again and again, until it is stopped.
 
     Args:
@@ -209,42 +208,39 @@ class _Service:
         self,
         cleaning: Cleaning,
         opened: OpenQueues,
-        *,
         every: Duration,
         deep_every: Duration | None,
+        *,
         deep: bool,
     ) -> None:
-        from rwq_cli.core.inspect.history import HistoryWriter
-        from rwq_cli.core.inspect.rates import ItemTotals
-        from rwq_cli.views.monitoring import Scraper
+        from rwq_cli.commands.serving import Service
 
         self._cleaning, self._opened = cleaning, opened
         self._every, self._deep_every, self._deep = every, deep_every, deep
         self._environment = cleaning.settings.environment
         # A round that did something says so.
         self._parts = Parts(cleaning.settings.out, nothing="")
-        self._scraper = Scraper(opened.connection)
-        self._totals = ItemTotals(opened.connection)
-        self._history = HistoryWriter(self._totals.done)
         self._queues: list[WorkQueue] = []
         # The number of complete rounds by depth, and of repairs by queue and action.
         self._rounds: Counter[str] = Counter()
         self._actions: Counter[tuple[bytes, Repair]] = Counter()
+        connection = opened.connection
+        limits = (connection.connect_timeout_s, connection.reply_timeout_s, connection.patience_s)
+        self._service = Service(
+            cleaning.settings,
+            connection,
+            lambda: self._queues,
+            self._metrics,
+            notify=cleaning.notify,
+            listen=cleaning.listen,
+            silence_s=_MARGIN_S + sum(limits),
+        )
 
     def run(self) -> ExitStatus:
         from rwq_cli.core.clock import Clock
-        from rwq_cli.service.supervision import Beats, Rounds, Supervision, jittered
+        from rwq_cli.service.supervision import Beats, Rounds, jittered
 
-        connection, cleaning = self._opened.connection, self._cleaning
-        limits = (connection.connect_timeout_s, connection.reply_timeout_s, connection.patience_s)
-        supervision = Supervision(
-            notifies=cleaning.notify,
-            address=cleaning.listen,
-            variables=self._environment.variables,
-            metrics=self._metrics,
-            refusal=self._scraper.refusal,
-            silence_s=_MARGIN_S + sum(limits),
-        )
+        connection, supervision = self._opened.connection, self._service.supervision
         beats = Beats(Clock(), connection.progress, supervision.beat)
         connection.progress = beats
         rounds = Rounds(self._every, beats, supervision=supervision, note=self._note)
@@ -253,11 +249,7 @@ class _Service:
         deep_at_s = beats.monotonic() + deep_every_s * random()
         with ending_on_terminate(), supervision:
             self._environment.note(self._first_line())
-            if supervision.url is not None:
-                self._environment.note(f"rwq: listening on {supervision.url}")
-            supervision.start(
-                partial(self._totals.count, lambda: [queue.name for queue in self._queues])
-            )
+            self._service.begin(counts_items=True)
             for number in rounds:
                 goes_deep = self._deep or beats.monotonic() >= deep_at_s
                 try:
@@ -283,7 +275,7 @@ class _Service:
                 opened, queue, self._parts, self._time, self._actions, deep=deep, warns=warns
             )
             if not self._cleaning.dry_run:
-                self._history.write(queue, self._returned(queue) - before)
+                self._service.history.write(queue, self._returned(queue) - before)
             # Raises if nobody reads the results any more.
             self._environment.stdout.flush()
         self._rounds["deep" if deep else "light"] += 1
@@ -295,7 +287,6 @@ class _Service:
 
     def _metrics(self) -> "list[Metric]":
         from rwq_cli.output.exposition import Metric
-        from rwq_cli.views.monitoring import item_metrics
 
         # Copies, because the main loop goes on counting.
         rounds = [({"depth": depth}, number) for depth, number in self._rounds.copy().items()]
@@ -304,10 +295,8 @@ class _Service:
             for (queue, action), number in self._actions.copy().items()
         ]
         return [
-            *self._scraper.metrics(self._queues),
             Metric("clean_rounds_total", "Complete rounds of this process.", rounds, "counter"),
             Metric("cleaned_items_total", "Repairs by this process.", repairs, "counter"),
-            *item_metrics(self._totals),
         ]
 
     def _note(self, line: str) -> None:

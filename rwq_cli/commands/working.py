@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from rwq_cli.cli.connect import summary_end
 from rwq_cli.cli.settings import LOCAL, Settings
+from rwq_cli.commands.serving import Service
 from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.items.lease import lease_from
@@ -16,10 +17,8 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.job import Job, RetryPolicy
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.exposition import Metric
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import DRY_RUN, Report
-from rwq_cli.service.supervision import Supervision
 from rwq_cli.views.working import (
     EVENTS,
     NO_PLAN,
@@ -31,14 +30,11 @@ from rwq_cli.views.working import (
     work_metrics,
 )
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.notes import JobLog, Notes, Progress, clean, count
+from rwq_cli.work.notes import JobLog, Notes, clean, count
 from rwq_cli.work.plan import Plan
 from rwq_cli.work.programs import BadArguments
 from rwq_cli.work.running import Outputs
 from rwq_cli.work.worker import Worker
-
-if TYPE_CHECKING:
-    from rwq_cli.core.inspect.rates import ItemTotals
 
 # How often a worker sees to it that its embedded server runs.
 _REVIVE_S = 2.0
@@ -109,21 +105,6 @@ def _write(stream: BinaryIO, data: bytes) -> None:
         stream.flush()
 
 
-def scraped(queues: Sequence[WorkQueue], progress: Progress, totals: "ItemTotals") -> list[Metric]:
-    # Its imports take as long as a short command.
-    from rwq_cli.views.monitoring import Scraper, item_metrics
-
-    counts = Scraper(queues[0].connection).metrics(queues)
-    return [*counts, *work_metrics(progress), *item_metrics(totals)]
-
-
-def refusal_of(queue: WorkQueue) -> str | None:
-    """Why the queue's server refuses writes; None if it does not, or does not say."""
-    from rwq_cli.views.monitoring import Scraper
-
-    return Scraper(queue.connection).refusal()
-
-
 def run_plan(
     settings: Settings,
     queues: Sequence[WorkQueue],
@@ -141,15 +122,13 @@ def run_plan(
         queue.connection.progress = ProgressListener()
     notes, outputs = terminal(settings, queues, result=plan.options.keeps_result)
     log = None if joblog is None else JobLog(joblog, settings.environment.error)
-    from rwq_cli.core.inspect.rates import ItemTotals
-
-    totals = ItemTotals(queues[0].connection.root)
-    supervision = Supervision(
-        notifies=notify,
-        address=listen,
-        variables=settings.environment.variables,
-        metrics=lambda: scraped(queues, notes.progress, totals),
-        refusal=lambda: refusal_of(queues[0]),
+    service = Service(
+        settings,
+        queues[0].connection.root,
+        lambda: queues,
+        lambda: work_metrics(notes.progress),
+        notify=notify,
+        listen=listen,
     )
     worker = Worker(
         partial(queues[0].work, more_queues=queues[1:], batch=plan.options.batch, **plan.work),
@@ -157,13 +136,13 @@ def run_plan(
         outputs,
         plan.limits,
         notes,
-        supervision,
-        _chores(settings, queues, plan, notes, totals),
+        service.supervision,
+        _chores(settings, queues, plan, notes, service),
         # Neither the job log nor a summary shows them.
         yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
     )
     counts_items = listen is not None or plan.options.clean_s is not None
-    run_worker(settings, queues, worker, supervision, log, totals, counts_items=counts_items)
+    _run(settings, queues, worker, service, log, counts_items=counts_items)
     is_incomplete = log is not None and log.is_incomplete
     # Partial even if all items were given up.
     return ExitStatus.PARTIAL if worker.has_failed or is_incomplete else ExitStatus.OK
@@ -174,15 +153,11 @@ def _chores(
     queues: Sequence[WorkQueue],
     plan: Plan,
     notes: Notes,
-    totals: "ItemTotals",
+    service: Service,
 ) -> list[tuple[float, Callable[[], object]]]:
-    from rwq_cli.core.inspect.history import HistoryWriter
-
     chores: list[tuple[float, Callable[[], object]]] = []
     if plan.options.clean_s is not None:
-        chores.append(
-            (plan.options.clean_s, partial(clean, queues, notes, HistoryWriter(totals.done)))
-        )
+        chores.append((plan.options.clean_s, partial(clean, queues, notes, service.history)))
     if notes.tick_s is not None:
         # As often as the live line, which shows the count, is drawn.
         chores.append((notes.tick_s, partial(count, queues, notes)))
@@ -193,13 +168,12 @@ def _chores(
     return chores
 
 
-def run_worker(
+def _run(
     settings: Settings,
     queues: Sequence[WorkQueue],
     worker: Worker,
-    supervision: Supervision,
+    service: Service,
     log: JobLog | None,
-    totals: "ItemTotals",
     *,
     counts_items: bool,
 ) -> None:
@@ -216,11 +190,8 @@ def run_worker(
     failure: RwqError | None = None
     with out:
         try:
-            with supervision:
-                if supervision.url is not None:
-                    environment.note(f"rwq: listening on {supervision.url}")
-                if counts_items:
-                    supervision.start(partial(totals.count, lambda: [q.name for q in queues]))
+            with service.supervision:
+                service.begin(counts_items=counts_items)
                 for events in worker.events():
                     if log is not None:
                         log.write(joblog_lines(events))
