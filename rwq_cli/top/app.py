@@ -1,6 +1,8 @@
 """The app, which connects the screens, the session that reads, and the signals."""
 
 import asyncio
+import threading
+from contextlib import suppress
 from typing import ClassVar
 
 from textual.app import App
@@ -13,17 +15,17 @@ from rwq_cli.top.terminal import TerminalGuard
 
 
 class _Driver(LinuxDriver):
-    """Reads keys: bytes that are not UTF-8 are none, and a fault ends the app as any other does."""
+    """Drops bytes that are not UTF-8: they are no keys; and notices the end of a stop."""
 
     def _run_input_thread(self) -> None:
         while not self.exit_event.is_set():
-            try:
+            with suppress(UnicodeDecodeError):
                 return self.run_input_thread()
-            except UnicodeDecodeError:
-                continue
-            except BaseException as error:
-                self._app.call_later(self._app._handle_exception, error)
-                return None
+
+    def _sigcont_application(self, *_: object) -> None:
+        super()._sigcont_application()
+        assert isinstance(self._app, TopApp)
+        self._app.session.resume()
 
 
 class TopApp(App[None]):
@@ -52,6 +54,10 @@ class TopApp(App[None]):
         self.session = session
         self.failure: BaseException | None = None
         self._guard = guard
+        # An error in any thread ends the app; Textual's begin before `on_mount`.
+        threading.excepthook = lambda failed: self.call_later(
+            self._handle_exception, failed.exc_value
+        )
 
     def on_mount(self) -> None:
         if self._guard is not None:
@@ -59,13 +65,11 @@ class TopApp(App[None]):
             call = asyncio.get_running_loop().call_soon_threadsafe
             self._guard.leave = lambda: call(self.exit)
         self.push_screen(QueuesScreen(self.session))
-        self.session.start(
-            lambda: self.call_later(self._redraw),
-            lambda error: self.call_later(self._handle_exception, error),
-        )
+        self.session.start(lambda: self.call_later(self._redraw))
         self.set_interval(1.0, self._redraw)
 
     def on_unmount(self) -> None:
+        threading.excepthook = threading.__excepthook__
         self.session.stop()
 
     def _redraw(self) -> None:

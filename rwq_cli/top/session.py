@@ -81,7 +81,7 @@ class Session:
         # When the server last answered, when it was asked, and how long an answer usually takes.
         self._answered_s = monotonic()
         self._asked_s: float | None = None
-        self._usual_s = 0.0
+        self._usual_s, self._was_stopped = 0.0, False
         self._message = "", 0.0
         self._new_names: list[bytes] | None = None
         self._soon, self._over = Event(), Event()
@@ -99,22 +99,20 @@ class Session:
         queues_of = matching_queues(connection, self._words)
         return dict.fromkeys(chain.from_iterable(queues_of.values()))
 
-    def start(
-        self, changed: Callable[[], object], failed: Callable[[BaseException], object]
-    ) -> None:
-        def guarded(work: Callable[[Callable[[], object]], None]) -> None:
-            try:
-                work(changed)
-            except BaseException as error:
-                failed(error)
-
+    def start(self, changed: Callable[[], object]) -> None:
         # Daemons: a reply that is outstanding when the user leaves is not waited for.
-        for work in (self._read_forever, self._scan_forever):
-            Thread(target=guarded, args=(work,), daemon=True).start()
+        Thread(target=self._read_forever, args=(changed,), daemon=True).start()
+        Thread(target=self._scan_forever, daemon=True).start()
 
     def stop(self) -> None:
         self._over.set()
         self._soon.set()
+
+    def resume(self) -> None:
+        """Read again after this process was stopped, which says nothing of the server's speed."""
+        self._was_stopped = True
+        self._usual_s, self._now_every_s = 0.0, self.every_s
+        self.read_soon()
 
     def read_soon(self) -> None:
         if self.page is not None:
@@ -128,13 +126,14 @@ class Session:
         while not self._over.is_set():
             page = self.page
             if not self.is_frozen or (page is not None and page.data is None):
-                self._asked_s = monotonic()
+                self._asked_s, self._was_stopped = monotonic(), False
                 try:
                     self._tick(page, was_frozen=self.is_frozen)
                     self._trouble, self._answered_s = None, monotonic()
-                    self._usual_s = self._answered_s - self._asked_s
+                    if not self._was_stopped:
+                        self._usual_s = self._answered_s - self._asked_s
                 except RwqError as error:
-                    self._trouble = error
+                    self._trouble, self._now_every_s = error, self.every_s
                 self._asked_s = None
                 changed()
             self._soon.wait(self._now_every_s)
@@ -147,7 +146,8 @@ class Session:
                 self.watch.watch(self._new_names)
                 self._new_names = None
             overview = self.watch.tick()
-            self._now_every_s = interval_s(self.every_s, overview.call_s)
+            if not self._was_stopped:
+                self._now_every_s = interval_s(self.every_s, overview.call_s)
             if not self.is_frozen:
                 self.overview = overview
         if page is not None and is_due:
@@ -160,7 +160,7 @@ class Session:
                 took_s = monotonic() - started_s
                 page.next_read_s += interval_s(took_s, took_s)
 
-    def _scan_forever(self, _changed: Callable[[], object]) -> None:
+    def _scan_forever(self) -> None:
         if self._words and not any(map(is_glob, self._words)):
             return
         took_s, reply_timeout_s = 0.0, self._settings.reply_timeout_s

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import sleep
 
 import pytest
@@ -100,19 +101,21 @@ def test_every_example_works(on_terminal: Callable[..., Terminal], example: str)
 
 _FAILING = """
 import sys
+from textual.drivers.linux_driver import LinuxDriver
 from rwq_cli.top.watch import QueueWatch
-from rwq_cli.top import screens
+from rwq_cli.top import screens, session
 
-ticks = []
-def fail(self, room=None):
+calls = []
+def fail(self, *args):
     password = "se" + "cret"
-    ticks.append(room)
-    if {place} is screens.QueuesScreen or len(ticks) > 1:
+    calls.append(args)
+    if len(calls) > {succeed}:
         raise RuntimeError("lost its way")
-    return tick(self)
+    return before(self, *args)
 
-tick = QueueWatch.tick
-{place}.{name} = fail
+session.SCAN_EVERY_S = 0.1
+before = {function}
+{function} = fail
 sys.argv = ["rwq", "top", "--every", "100ms"]
 from rwq_cli.__main__ import main
 main()
@@ -120,19 +123,70 @@ main()
 
 
 @pytest.mark.parametrize(
-    ("place", "name"), [("screens.QueuesScreen", "draw"), ("QueueWatch", "tick")]
+    ("function", "succeed"),
+    [
+        ("screens.QueuesScreen.draw", 0),
+        ("QueueWatch.tick", 1),
+        ("session.Session._names", 1),
+        ("LinuxDriver.run_input_thread", 0),
+    ],
 )
 def test_a_bug_in_any_thread_restores_the_terminal(
-    on_terminal: Callable[..., Terminal], place: str, name: str
+    on_terminal: Callable[..., Terminal], function: str, succeed: int
 ) -> None:
     """And not Textual's traceback, which shows the values of variables."""
-    terminal = on_terminal(program=_FAILING.format(place=place, name=name))
+    terminal = on_terminal(program=_FAILING.format(function=function, succeed=succeed))
     assert terminal.end() == 70
     assert is_as_before(terminal)
     after = terminal.written.rpartition(b"\x1b[?1004l")[2]
     assert b"rwq: error: this is a bug in rwq: RuntimeError: lost its way" in after
     assert after.count(b"\n") == 1
     assert b"secret" not in terminal.written
+
+
+# Stopped while a call is under way, which seems to take as long as the stop.
+_STOPPED = """
+import os, signal, sys, time
+from rwq_cli.top.watch import QueueWatch
+
+ticks = []
+def stop(self):
+    ticks.append(self)
+    overview = tick(self)
+    if len(ticks) == 2:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        while not resumed:
+            time.sleep(0.01)
+        return overview._replace(call_s=62.0)
+    if len(ticks) == 4:
+        sys.__stdout__.write("read twice")
+        sys.__stdout__.flush()
+    return overview
+
+resumed = []
+def resume(self):
+    resume_session(self)
+    resumed.append(self)
+
+from rwq_cli.top.session import Session
+resume_session, Session.resume = Session.resume, resume
+tick, QueueWatch.tick = QueueWatch.tick, stop
+sys.argv = ["rwq", "top", "--every", "100ms"]
+from rwq_cli.__main__ import main
+main()
+"""
+
+
+def test_a_stop_is_no_slow_server(on_terminal: Callable[..., Terminal]) -> None:
+    terminal = on_terminal(program=_STOPPED)
+    stat = Path(f"/proc/{terminal.process.pid}/stat")
+    terminal.until(lambda: stat.read_text().rpartition(") ")[2].startswith("T"))
+    terminal.process.send_signal(signal.SIGCONT)
+    terminal.until_shown(b"read twice")
+    assert b"1m2s" not in terminal.written
+    terminal.child.send(b"q")
+    assert terminal.end() == 0
+    assert is_as_before(terminal)
 
 
 _STUCK = """
