@@ -15,7 +15,7 @@ from rwq_cli.core import errors
 from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
 from rwq_cli.core.server.connection import Connection, Page
-from rwq_cli.core.server.endpoint import READ_GRACE_S, Patience
+from rwq_cli.core.server.endpoint import Patience
 from rwq_cli.core.server.error_mapping import is_unknown, unreachable
 from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.patience import CASES, connecting
@@ -97,7 +97,7 @@ class ClusterConnection(Connection):
         if self._read_last:
             return self._read_last[0]
         make_node: Any = ClusterNode
-        host_s = self.deadline.limited(self.connect_timeout_s / len(self._hosts), READ_GRACE_S)
+        host_s = self.deadline.limited(self.connect_timeout_s / len(self._hosts))
         connecting.timeout_s = host_s
         try:
             nodes = [make_node(host, port) for host, port in self._hosts]

@@ -11,7 +11,7 @@ from rwq_cli.core import errors
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import is_unknown, translate
-from rwq_cli.core.server.patience import READS_ONLY, CancelToken, Cut
+from rwq_cli.core.server.patience import READS_ONLY, CancelToken
 
 # Keys that one call examines: few stay in the processor's cache, many take the server some five
 # milliseconds. The cursor of the next call is in the reply, so each costs a round trip.
@@ -186,12 +186,6 @@ class Connection(Endpoint):
         """This connection, whose calls have a deadline: see `Deadline.within`."""
         other = copy(self)
         other.deadline = self.deadline.within(seconds, is_patient=is_patient)
-        return other
-
-    def with_cut(self, cut: Cut) -> Self:
-        """This connection, whose calls a cut ends."""
-        other = copy(self)
-        other.cut = cut
         return other
 
     def for_other_thread(self, *, reply_timeout_s: float) -> "Connection":

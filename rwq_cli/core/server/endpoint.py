@@ -27,10 +27,8 @@ from rwq_cli.core.server.patience import (
 
 # How long a replica is waited for that was not seen as a primary: it may be meant to be one.
 DEMOTED_S = 5.0
-# Extra time beyond the caller's deadline, for a call that begins just before it. Without its reply,
-# nobody knows what a write has done.
+# The grace period of a write's deadline: without the reply, nobody knows what it has done.
 GRACE_S = 2.0
-READ_GRACE_S = 0.3
 # The pause between two attempts grows from the first value to the second.
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.5
@@ -90,10 +88,10 @@ class Endpoint:
                     raise
 
     def _open_link(self, *, writes: bool) -> Link:
-        grace_s = GRACE_S if writes else READ_GRACE_S
-        timeouts = Timeouts(self.connect_timeout_s, self.reply_timeout_s, self.deadline, grace_s)
+        deadline = self.deadline._replace(grace_s=GRACE_S) if writes else self.deadline
         pool = self.client().connection_pool
         try:
+            timeouts = Timeouts(self.connect_timeout_s, self.reply_timeout_s, deadline)
             link = Link(pool, self.name, self.shared, timeouts, self.cut)
         except (*FAILURES, ValueError) as error:
             raise self._failure(error) from error

@@ -163,10 +163,6 @@ class Timeouts(NamedTuple):
     connect_s: float
     reply_s: float
     deadline: Deadline
-    grace_s: float
-
-    def limited(self, timeout_s: float) -> float:
-        return self.deadline.limited(timeout_s, self.grace_s)
 
 
 class Link:
@@ -178,7 +174,7 @@ class Link:
         self._pool, self._name, self._shared, self._timeouts = pool, name, shared, timeouts
         if cut is not None and cut.is_made:
             raise errors.ServerError(f"{name} did not answer in time")
-        connecting.timeout_s = timeouts.limited(timeouts.connect_s)
+        connecting.timeout_s = timeouts.deadline.limited(timeouts.connect_s)
         connecting.ends_s = timeouts.deadline.ends_s
         try:
             self._raw = pool.get_connection()
@@ -278,7 +274,7 @@ class Link:
         return int(self._raw._sock.fileno())
 
     def _set_timeout(self, timeout_s: float) -> float:
-        timeout_s, sock = self._timeouts.limited(timeout_s), self._raw._sock
+        timeout_s, sock = self._timeouts.deadline.limited(timeout_s), self._raw._sock
         if sock.gettimeout() != timeout_s:
             sock.settimeout(timeout_s)
         return timeout_s

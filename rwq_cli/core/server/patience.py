@@ -82,11 +82,13 @@ class Deadline(NamedTuple):
         patience_ends_s: Until when a refusal that passes is waited for; None for as long as the
             connection says.
         waits: The caller waits by design: for a failover, or the move of a queue, beyond `ends_s`.
+        grace_s: Extra time beyond `ends_s`, for a call that begins just before it.
     """
 
     ends_s: float = inf
     patience_ends_s: float | None = None
     waits: bool = False
+    grace_s: float = 0.3
 
     def within(self, seconds: float, *, is_patient: bool = True) -> "Deadline":
         """This deadline, or one so many seconds from now if that is earlier, 0 for none.
@@ -98,9 +100,9 @@ class Deadline(NamedTuple):
         is_bound = seconds == inf or not is_patient
         return Deadline(ends_s, ends_s if is_bound else self.patience_ends_s, is_patient)
 
-    def limited(self, timeout_s: float, grace_s: float) -> float:
+    def limited(self, timeout_s: float) -> float:
         """A timeout, limited to the time until the deadline plus the grace period."""
-        return min(timeout_s, max(0.0, self.ends_s - monotonic()) + grace_s)
+        return min(timeout_s, max(0.0, self.ends_s - monotonic()) + self.grace_s)
 
 
 class _Connecting(local):

@@ -4,6 +4,7 @@ import os
 import random
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from itertools import count, repeat
 from math import inf
 from operator import attrgetter
@@ -50,7 +51,8 @@ class WorkSession:
         # Ends the calls that are under way, and all later ones.
         self.cut = Cut()
         # On a cluster, the connection that sends each call to its node.
-        self._connection, self.clock = first.connection.root.with_cut(self.cut), first.clock
+        self._connection, self.clock = copy(first.connection.root), first.clock
+        self._connection.cut = self.cut
         self._queues = [queue.on(self._connection) for queue in distinct]
         self.lease_s, self._lease_ms = lease_s, lease_time_ms(lease_s)
         self._is_fair = fair
