@@ -18,7 +18,7 @@ from rwq_cli.core.model import Event, State
 from rwq_cli.core.repair.clean import clean
 from rwq_cli.core.server import tracking
 from tests.conftest import AsUser, Foreign, StartServer
-from tests.driver import Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, next_line, until
 
 pytestmark = pytest.mark.needs("tracking")
 
@@ -257,14 +257,11 @@ def test_a_server_that_is_lost_is_waited_for(rwq: Rwq, start_server: StartServer
     server.kill()
     server.start()
     with server.client() as raw:
-        until(lambda: is_followed(raw))
+        until(lambda: b"no changes were seen" in next_line(process.stderr))
         Foreign(raw).waiting(b"a")
-        sleep(0.3)
+        assert b'"event": "added"' in next_line(process.stdout)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate()
-    assert process.returncode == 0
-    assert b'"event": "added"' in out
-    assert b"no changes were seen" in err
+    assert process.wait(TIMEOUT_S) == 0
 
 
 def test_a_stopped_process_costs_a_bounded_buffer(rwq: Rwq, start_server: StartServer) -> None:
@@ -279,8 +276,6 @@ def test_a_stopped_process_costs_a_bounded_buffer(rwq: Rwq, start_server: StartS
             largest = max(largest, *(int(client["omem"]) for client in raw.client_list()))
         assert not is_followed(raw)
         process.send_signal(signal.SIGCONT)
+        until(lambda: b"no changes were seen" in next_line(process.stderr))
         until(lambda: is_followed(raw))
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate()
     assert largest < 2 << 20
-    assert b"no changes were seen" in err

@@ -644,6 +644,7 @@ def test_memory_does_not_grow_with_the_number_of_items(queue: WorkQueue, raw: re
     items = usual(2_000, long=100_000)
     foreign = Foreign(raw)
     sizes: list[int] = []
+    snapshots: list[tracemalloc.Snapshot] = []
 
     def run(job: Job) -> Callable[[], None] | Any:
         number = int(job.item_id)
@@ -651,6 +652,7 @@ def test_memory_does_not_grow_with_the_number_of_items(queue: WorkQueue, raw: re
             # What failed is in cycles, with its traceback.
             gc.collect()
             sizes.append(tracemalloc.get_traced_memory()[0])
+            snapshots.append(tracemalloc.take_snapshot())
         return Failure(b"why") if number % 100 == 0 else None
 
     for first in range(0, items, 1000):
@@ -660,7 +662,7 @@ def test_memory_does_not_grow_with_the_number_of_items(queue: WorkQueue, raw: re
         queue.work(run, max_items=items)
     finally:
         tracemalloc.stop()
-    assert sizes[1] - sizes[0] < 20_000
+    assert sizes[1] - sizes[0] < 20_000, snapshots[1].compare_to(snapshots[0], "lineno")[:9]
 
 
 @pytest.mark.parametrize("is_forgiven", [True, False])
