@@ -227,8 +227,8 @@ class TestInterrupted:
             0,
             "",
             f"restored 1, already there 1, in doubt 1; rm of jobs, from {FIRST}; in doubt: an "
-            "earlier undo of this file was interrupted, and the server no longer knows what was "
-            "restored, so a worker may have completed them\n",
+            "earlier undo was interrupted; the server no longer knows what was restored, so a "
+            "worker may have completed them\n",
         )
 
     def test_one_that_restored_nothing_has_not_begun(
