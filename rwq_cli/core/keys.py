@@ -132,6 +132,9 @@ class QueueKeys:
     def result(self, item_id: bytes) -> bytes:
         return self.result_prefix + item_id
 
+    # In place of a file: what names a server to undo files. It outlives a purge, which is undone.
+    UNDO_SERVER = b"server"
+
     def undo(self, file_id: bytes) -> bytes:
         return self.undo_prefix + file_id
 

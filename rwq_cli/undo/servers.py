@@ -14,7 +14,6 @@ from rwq_cli.core.server.urls import is_same_database
 from rwq_cli.output.export_file import UndoOrigin
 
 _KEY_S = 90 * 24 * 3600
-_NAME = b"server"
 
 
 class ServerMark(NamedTuple):
@@ -26,7 +25,7 @@ class ServerMark(NamedTuple):
 
 def mark_server(queue: Queue) -> ServerMark:
     """Return how the queue's server is known, and leave our key there, if this user may."""
-    key = queue.keys.undo(_NAME)
+    key = queue.keys.undo(queue.keys.UNDO_SERVER)
     commands = ("SET", key, token_hex(8), "NX", "EX", _KEY_S), ("EXPIRE", key, _KEY_S)
     queue.connection.call_all(commands, return_errors=True)
     return read_mark(queue) or ServerMark(None, None)
@@ -34,7 +33,7 @@ def mark_server(queue: Queue) -> ServerMark:
 
 def read_mark(queue: Queue) -> ServerMark | None:
     """Return how the queue's server is known; None if this user may not ask."""
-    commands = ("INFO", "server"), ("GET", queue.keys.undo(_NAME))
+    commands = ("INFO", "server"), ("GET", queue.keys.undo(queue.keys.UNDO_SERVER))
     info, value = queue.connection.call_all(commands, return_errors=True)
     if isinstance(info, ServerError) and isinstance(value, ServerError):
         return None

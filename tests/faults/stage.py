@@ -142,7 +142,8 @@ class Stage:
         """What it printed is done, nothing is lost, and a clean leaves each item once."""
         seen, done = self.look(), self.done(trial)
         # Of a clean that was cut or killed: the next one would wait for it.
-        self.raw.delete(QueueKeys(self.name).clean_lock)
+        keys = QueueKeys(self.name)
+        self.raw.delete(keys.clean_lock, keys.move_lock)
         if trial.done and " -o ids" in trial.words:
             # The last line may be half of one.
             printed = {*out.split(b"\n")[:-1]} & {*IDS}

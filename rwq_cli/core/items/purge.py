@@ -187,7 +187,7 @@ def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:
     batches = in_batches(leases, items_max=queue.budget(script).items)
     calls = ((ids, script_words(script, ids, endless_only=False)) for ids in batches)
     deque(queue.run_each(script, calls), maxlen=0)
-    for batch in in_batches(map(keys.undo, marks)):
+    for batch in in_batches(keys.undo(mark) for mark in marks if mark != keys.UNDO_SERVER):
         types = queue.call_all([("TYPE", key) for key in batch])
         ours = [key for key, kind in zip(batch, types, strict=True) if kind == b"string"]
         queue.call_all([("DEL", key) for key in ours])

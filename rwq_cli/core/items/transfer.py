@@ -145,13 +145,21 @@ class Transfer:
             calls.append(call.only(free - unread))
         data_read = {item.item_id: item for call in calls for item in call.read}
         items: list[ItemSnapshot] = []
-        for batch in bury(calls):
-            outcomes |= {outcome.item_id: outcome for outcome in batch}
-            buried_ids = batch.ids_with(
-                Status.BURIED, Status.ALREADY_BURIED, Status.REASON_REPLACED
-            )
-            items += map(data_read.__getitem__, buried_ids)
-        return outcomes | {outcome.item_id: outcome for outcome in self._carry(items)}
+        try:
+            for batch in bury(calls):
+                # A mover that was stopped for long must not bury what the next one carries.
+                self._lock.keep()
+                outcomes |= {outcome.item_id: outcome for outcome in batch}
+                buried_ids = batch.ids_with(
+                    Status.BURIED, Status.ALREADY_BURIED, Status.REASON_REPLACED
+                )
+                items += map(data_read.__getitem__, buried_ids)
+            carried = self._carry(items)
+        except ServerError as error:
+            error.in_doubt, error.doubtful = True, len(data_read)
+            error.hint = "some are still buried in transit; run the same rwq mv again"
+            raise
+        return outcomes | {outcome.item_id: outcome for outcome in carried}
 
     def _carry(self, items: Sequence[ItemSnapshot]) -> OutcomeBatch:
         """Copy items that are buried here to the other queue, remove them here, kick them there.
@@ -161,20 +169,15 @@ class Transfer:
         if not items:
             return OutcomeBatch.of(())
         statuses = {item.item_id: Status.CONFLICT for item in items}
-        try:
-            copied = self._copy(items)
-            statuses |= self._remove_originals(item for item in items if item.item_id in copied)
-            moved = [item_id for item_id in copied if statuses[item_id] is Status.MOVED]
-            self._lock.keep()
-            _push(self._there, moved, self._coming)
-            self._remove_copies(i for i in copied if statuses[i] is not Status.MOVED)
-            gone = Status.MOVED, Status.MISSING
-            staying = [item_id for item_id, status in statuses.items() if status not in gone]
-            _push(self._here, staying, self._leaving)
-        except ServerError as error:
-            error.in_doubt, error.doubtful = True, len(items)
-            error.hint = "some are still buried in transit; run the same rwq mv again"
-            raise
+        copied = self._copy(items)
+        statuses |= self._remove_originals(item for item in items if item.item_id in copied)
+        moved = [item_id for item_id in copied if statuses[item_id] is Status.MOVED]
+        self._lock.keep()
+        _push(self._there, moved, self._coming)
+        self._remove_copies(i for i in copied if statuses[i] is not Status.MOVED)
+        gone = Status.MOVED, Status.MISSING
+        staying = [item_id for item_id, status in statuses.items() if status not in gone]
+        _push(self._here, staying, self._leaving)
         return OutcomeBatch.of(Outcome(item_id, status) for item_id, status in statuses.items())
 
     def _copy(self, items: Sequence[ItemSnapshot]) -> dict[bytes, None]:

@@ -141,3 +141,10 @@ def test_an_unsaved_or_reused_result_stays(interleaved: Interleaved, raw: Redis)
     interleaved.before = lambda call: call == "delete_results" and Foreign(raw).waiting(b"a")
     list(purge(queue, Journal()))
     assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue", b"jobs:result:a"]
+
+
+def test_what_names_the_server_to_undo_stays(queue: WorkQueue, raw: Redis) -> None:
+    raw.set("jobs:undo:server", "a name")
+    raw.setbit("jobs:undo:a-file", 1, 1)
+    list(purge(queue))
+    assert raw.keys() == [b"jobs:undo:server"]
