@@ -1,6 +1,7 @@
 """The app, which connects the screens, the session that reads, and the signals."""
 
 import asyncio
+import errno
 import threading
 from contextlib import suppress
 from typing import ClassVar
@@ -54,10 +55,8 @@ class TopApp(App[None]):
         self.session = session
         self.failure: BaseException | None = None
         self._guard = guard
-        # An error in any thread ends the app; Textual's begin before `on_mount`.
-        threading.excepthook = lambda failed: self.call_later(
-            self._handle_exception, failed.exc_value
-        )
+        # Textual's threads begin before `on_mount`.
+        threading.excepthook = self._end_with
 
     def on_mount(self) -> None:
         if self._guard is not None:
@@ -71,6 +70,13 @@ class TopApp(App[None]):
     def on_unmount(self) -> None:
         threading.excepthook = threading.__excepthook__
         self.session.stop()
+
+    def _end_with(self, failed: threading.ExceptHookArgs) -> None:
+        """End the app with the error of a thread."""
+        error = failed.exc_value
+        # The terminal is gone: SIGHUP comes, and says so.
+        if not (isinstance(error, OSError) and error.errno == errno.EIO):
+            self.call_later(self._handle_exception, error)
 
     def _redraw(self) -> None:
         if self.screen_stack and isinstance(screen := self.screen, LiveScreen):
