@@ -48,7 +48,7 @@ def open_connection(
     from rwq_cli.core.server.address import Server, connect
 
     url, origin, context = settings.server
-    options, environment = settings.given, settings.environment
+    words, environment = settings.given, settings.environment
     variables = environment.variables
     if url.startswith(LOCAL):
         server = settings.local_server(url)
@@ -62,12 +62,12 @@ def open_connection(
         first = iter([password])
         read = lambda: next(first, None) or _outer_password(settings)[0]  # noqa: E731
     options = _tls_options(settings, url, may_be_elsewhere=tls_is_elsewhere)
-    options |= {f"{name}_s": options[name] for name in _DURATIONS if name in options}
+    options |= {f"{name}_s": words[name] for name in _DURATIONS if name in words}
     connection = connect(
         Server(
             url=url,
             password=read,
-            password_first="password_file" in options,
+            password_first="password_file" in words,
             tls_pass_phrase=_ask_pass_phrase,
             **options,
             # Like RWQ_PASSWORD, it is never for a context's server.
@@ -164,9 +164,9 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     # A context's server is named by the context, so that its password stays where it is, unless
     # options override some of its settings.
     url, _, context = settings.server
-    options = settings.given
+    words = settings.given
     variables: dict[str, str | None]
-    if context is not None and options.keys().isdisjoint((*_FILES, "tls_insecure")):
+    if context is not None and words.keys().isdisjoint((*_FILES, "tls_insecure")):
         variables = {"RWQ_URL": None, "RWQ_CONTEXT": context.name}
     else:
         from urllib.parse import quote, urlencode
@@ -176,11 +176,11 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
         password, _ = _outer_password(settings)
         if url.startswith(LOCAL):
             url = f"{LOCAL}{settings.local_server(url).directory}"
-        elif "password_file" in options:
+        elif "password_file" in words:
             url = without_password(url)
-        files = [name for name in _TLS_FILES if name in options]
-        options = {_TLS_FILES[name]: os.path.abspath(options[name]) for name in files}
-        if "tls_insecure" in options:
+        files = [name for name in _TLS_FILES if name in words]
+        options = {_TLS_FILES[name]: os.path.abspath(words[name]) for name in files}
+        if "tls_insecure" in words:
             options |= {"ssl_cert_reqs": "none", "ssl_check_hostname": "false"}
         if options:
             query = urlencode(options, safe="/", quote_via=quote)

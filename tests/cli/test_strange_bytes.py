@@ -117,7 +117,9 @@ def test_ids_go_from_ls_to_a_verb_as_they_are(rwq: Rwq, listed: Foreign) -> None
     assert rwq("ls", "-n", "0", "-o", "ids", "-0").as_bytes() == (0, ids, b"")
     (with_nul,) = [item_id for item_id in STRANGE if b"\0" in item_id]
     rest = ids.replace(with_nul + b"\0", b"")
-    assert rwq("complete", "-", stdin=with_nul + b"\n").notes.startswith("completed 1;")
+    note, done = rwq("complete", "-", stdin=with_nul + b"\n").notes.splitlines()
+    assert note == "lines of stdin hold NUL; -0 reads IDs that end with it"
+    assert done.startswith("completed 1;")
     assert rwq("complete", "-", "-0", stdin=rest).notes.startswith("completed 21;")
     assert contents(listed.raw) == {}
 
