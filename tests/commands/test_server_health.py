@@ -112,7 +112,8 @@ def test_nearly_full_memory_is_an_error(rwq: Rwq, near: Redis) -> None:
 
 
 def test_evicted_ghosts_are_saved_before_a_cure(rwq: Rwq, start_server: StartServer) -> None:
-    server = start_server("--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random")
+    # The lists are used most, and stay.
+    server = start_server("--maxmemory", "4mb", "--maxmemory-policy", "allkeys-lfu")
     with server.client() as raw:
         fill(raw, 400)
         assert raw.info("stats")["evicted_keys"]
