@@ -16,7 +16,7 @@ import pytest
 from rwq_cli.undo import catalog
 from rwq_cli.undo.run import UndoReader
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import Rwq, complete, configure, undo_files
+from tests.driver import Rwq, complete, configure, undo_files, until
 
 FIRST = "~/.local/state/rwq/undo/1.jsonl"
 BACK = ("undo", "--yes")
@@ -313,6 +313,7 @@ class TestServer:
         if kind == "restarted":
             server.kill()
             server.start()
+            until(lambda: server.call("PING"))
             assert rwq(*BACK, "--dry-run", *there).code == 0
             assert rwq(*BACK, *there).code == 0
             return
