@@ -24,6 +24,9 @@ class _Driver(LinuxDriver):
                 return self.run_input_thread()
 
     def _sigcont_application(self, *_: object) -> None:
+        if self._key_thread is not None and self._key_thread.is_alive():
+            # Stopped by SIGSTOP. If started twice, two threads read keys, and one does so for ever.
+            self.suspend_application_mode()
         super()._sigcont_application()
         assert isinstance(self._app, TopApp)
         self._app.session.resume()
