@@ -320,6 +320,8 @@ class Counts(NamedTuple):
             the smallest, the median and the largest of them.
         is_least: Whether `abandoned` may be more: the time was over before all were counted.
         server: The status of the server; None if only lengths were read.
+        last_clean_ms: The minute of the last entry that a cleaning process wrote, unix ms; None
+            without one.
     """
 
     queue: bytes
@@ -349,6 +351,7 @@ class Counts(NamedTuple):
     payload_max_bytes: int | None = None
     is_least: bool = False
     server: ServerStatus | None = None
+    last_clean_ms: int | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -158,9 +158,12 @@ def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metr
     up = [(queue, int(queue in readable)) for queue in queues]
     ages = [(check.counts.queue, check.by_measure[Measure.AGE].value) for check in checks]
     leases = [(check.counts.queue, check.by_measure[Measure.LEASE].value) for check in checks]
+    times = [(check.counts.queue, check.counts.last_clean_ms) for check in checks]
+    cleans = [(queue, None if ms is None else ms // 1000) for queue, ms in times]
     metrics = [
         _by_queue("up", "Whether the queue could be read.", up),
         _by_queue("oldest_waiting_seconds", "Seconds since the next item was last used.", ages),
+        _by_queue("last_clean_timestamp_seconds", "When a cleaning process last wrote.", cleans),
         _by_queue("longest_lease_seconds", "Seconds until the last lease ends.", leases),
     ]
     for suffix, helps in (("_items", ITEMS), ("", OTHERS)):

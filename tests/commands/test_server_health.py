@@ -170,3 +170,10 @@ def test_a_full_node_of_a_cluster_is_named(rwq: Rwq, shared_cluster: PrivateClus
     errors = [one for one in found.json if one["severity"] == "error"]
     assert [one["code"] for one in errors] == ["out-of-memory"]
     assert errors[0]["examples"] == [f"127.0.0.1:{port}"]
+
+
+def test_the_last_clean_is_in_the_exposition(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    foreign.raw.xadd("jobs:history", {"waiting": 1}, id="1700000040000-0")
+    metrics = samples(rwq("check", "--format", "prometheus").text)
+    assert metrics["rwq_last_clean_timestamp_seconds", "jobs"] == 1700000040

@@ -179,9 +179,10 @@ def _with_waiting(
     """Add the due items, the age of the next item, and the payload sizes of a sample of main."""
     keys = [queue.keys.item(item_id) for item_id in sample]
     following = keys[:NEXT_ENTRIES]
-    due, *replies = queue.call_all(
+    due, history, *replies = queue.call_all(
         [
             ("ZCOUNT", queue.keys.delayed, "-inf", now_ms),
+            ("XREVRANGE", queue.keys.history, "+", "-", "COUNT", 1),
             *(status := status_commands(queue.keys.absent)),
             *(("OBJECT", "IDLETIME", key) for key in following),
             *((word, key) for key in keys if samples_sizes for word in ("EXISTS", "STRLEN")),
@@ -200,6 +201,10 @@ def _with_waiting(
         due=due,
         oldest_waiting_s=next((age for age in ages if age is not None), None),
         server=server,
+        # An entry's ID is its minute.
+        last_clean_ms=int(history[0][0].split(b"-")[0])
+        if isinstance(history, list) and history
+        else None,
         payload_sampled=len(sizes),
         payload_min_bytes=min(sizes, default=None),
         payload_median_bytes=sizes[(len(sizes) - 1) // 2] if sizes else None,
