@@ -205,7 +205,12 @@ class Upstream:
             else:
                 is_returned = deep or self.client.exists(self.key(b"item", item_id))
             if is_returned:
-                if self.client.lpos(self.key(b"queue"), item_id) is not None:
+                is_waiting = self.client.lpos(self.key(b"queue"), item_id) is not None
+                if is_waiting and self.old:
+                    # It was in both lists already. A settling lease is not under 0.1's name: see
+                    # docs/adr/0003-settling-leases.md.
+                    self.books.second_pushes["0.1 removed another entry of it"] += 1
+                elif is_waiting:
                     self.books.push_again(item_id, seen)
                 self.books.pushed(item_id, "upstream")
                 step.lpush(self.key(b"queue"), item_id)
