@@ -35,7 +35,8 @@ LINES = {
     "release": "release leased --force --yes",
     "bury": "bury waiting",
     "kick": "kick buried",
-    "work": "work --drain -- true",
+    # What it may not do it waits for, as for a server that is lost.
+    "work": "work --drain --reconnect 1s -- true",
     "complete": "complete leased",
     "complete --result": "complete leased --result -",
     "rm": "rm waiting --yes",
