@@ -24,7 +24,7 @@ from rwq_cli.core.batches import Flush, ProgressListener
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import Selection, comparison
 from rwq_cli.core.model import Outcomes, State
-from rwq_cli.input.streams import paced, read_ids
+from rwq_cli.input.streams import Pace, read_ids
 from rwq_cli.input.values import parse_duration, parse_regex
 from rwq_cli.output.escape import escaped
 
@@ -210,7 +210,7 @@ class Choice(NamedTuple):
             counted = None if takes_all else act
             items = self.choose(queue, question, only_many=only_many, act=counted)
             if rate is not None and not self.dry_run:
-                items = items._replace(ids=paced(items.ids, rate))
+                items = items._replace(ids=Pace(rate).slow(items.ids))
             out.all(act(items, dry_run=self.dry_run))
         facts = {"undo_file": file and file.name} if "journal" in options else {}
         status: ExitStatus = out.finish(**facts)

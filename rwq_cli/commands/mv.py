@@ -4,13 +4,14 @@ import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import chain, count
+from math import inf
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.interrupts import ending_on_terminate
-from rwq_cli.cli.options import offer_queues
+from rwq_cli.cli.options import RateOption, offer_queues
 from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.commands.undoing import Undo
@@ -21,6 +22,7 @@ from rwq_cli.core.items.move import move
 from rwq_cli.core.items.transfer import Transfer
 from rwq_cli.core.model import Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.input.streams import Pace
 from rwq_cli.output.field import bytes_fields
 
 # --force also chooses leased, delayed and buried items.
@@ -50,6 +52,7 @@ def mv(
     to_context: ToContextOption = None,
     force: Annotated[bool, option("--force", "Also what is leased, delayed or buried.")] = False,
     follow: Annotated[bool, option("--follow", "Also what arrives later, until stopped.")] = False,
+    rate: RateOption = None,
 ) -> ExitStatus:
     """Move items to the end of another queue. Each is in exactly one of the two at every instant;
     between two servers or slots it is buried in one or both for a moment. The same command resumes
@@ -59,6 +62,7 @@ def mv(
     rwq mv -q jobs --to slow-jobs --where 'kind~^video/' --yes
     rwq mv -q jobs --to jobs-2 --all --dry-run
     rwq mv -q jobs --to jobs --to-context new --all --follow --yes
+    rwq mv -q jobs-a --to jobs --all --rate 50/s --yes
     rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -
     """
     dry_run = choice.dry_run
@@ -106,9 +110,10 @@ def mv(
         later = _later(queue, choice) if follow else iter(())
         # Items that could not be moved are not tried again.
         unmovable: set[bytes] = set()
+        pace = Pace(inf if dry_run else rate or inf)
         for items in chain([first], later):
-            if unmovable:
-                items = items._replace(ids=[i for i in items.ids if i not in unmovable])
+            ids = (item_id for item_id in items.ids if item_id not in unmovable)
+            items = items._replace(ids=pace.slow(ids))
             for batch in act(items, dry_run=dry_run).batches:
                 out.rows(batch)
                 if follow:

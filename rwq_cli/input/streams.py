@@ -193,18 +193,25 @@ def read_ids(
     return chain.from_iterable(ids)
 
 
-def paced(
-    ids: Iterable[bytes | Flush],
-    rate: float,
-    clock_s: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], object] = time.sleep,
-) -> Iterator[bytes | Flush]:
-    """Yield IDs, so many a second; those before a pause are acted on before it."""
-    began_s, count = clock_s(), 0
-    for item_id in ids:
-        pause_s = began_s + count / rate - clock_s()
-        if pause_s > 0:
-            yield FLUSH
-            sleep(pause_s)
-        count += not isinstance(item_id, Flush)
-        yield item_id
+class Pace:
+    """Lets so many IDs a second pass, those of all streams together."""
+
+    def __init__(
+        self,
+        rate: float,
+        clock_s: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._interval_s, self._clock_s, self._sleep = 1 / rate, clock_s, sleep
+        self._due_s = clock_s()
+
+    def slow(self, ids: Iterable[bytes | Flush]) -> Iterator[bytes | Flush]:
+        """Yield IDs; those before a pause are acted on before it."""
+        for item_id in ids:
+            if not isinstance(item_id, Flush):
+                if self._due_s > self._clock_s():
+                    yield FLUSH
+                    self._sleep(max(0.0, self._due_s - self._clock_s()))
+                # What comes late is made up for, but not a stream that had nothing for long.
+                self._due_s = max(self._due_s, self._clock_s() - 1) + self._interval_s
+            yield item_id

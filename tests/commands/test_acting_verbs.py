@@ -277,12 +277,21 @@ class TestResult:
         assert lasts(foreign.raw, 90, "jobs:result:b")
 
 
-@pytest.mark.parametrize("words", [("kick", "--all"), ("release", "--mine")])
-def test_a_rate_spreads_what_is_done(rwq: Rwq, words: tuple[str, ...]) -> None:
-    for number in range(6):
-        rwq("add", "x", "--id", str(number))
-    rwq("bury", "--all") if words[0] == "kick" else rwq("lease", "-n", "6")
+@pytest.mark.parametrize(
+    ("before", "words", "queue"),
+    [
+        ("bury --all", "kick --all", "jobs"),
+        ("lease -n 6", "release --mine", "jobs"),
+        ("stats", "mv --all --to other", "other"),
+        ("stats", "mv --all --to other --to-url {url}?db=1", "other?db=1"),
+    ],
+)
+def test_a_rate_spreads_what_is_done(rwq: Rwq, before: str, words: str, queue: str) -> None:
+    rwq("add", "-", stdin=b"0\n1\n2\n3\n4\n5\n")
+    url, (queue, _, db) = rwq.variables["RWQ_URL"], queue.partition("?")
+    rwq(*before.split())
     began_s = time.monotonic()
-    result = rwq(*words, "--rate", "10/s", "--yes")
+    result = rwq(*words.format(url=url).split(), "--rate", "10/s", "--yes")
     assert (result.code, time.monotonic() - began_s > 0.5) == (0, True)
-    assert rwq("stats", "--fields", "waiting", "-o", "plain").text == "6\n"
+    words_of_stats = ("stats", "-q", queue, "--fields", "waiting", "-o", "plain")
+    assert rwq(*words_of_stats, "-u", f"{url}?{db}").text == "6\n"

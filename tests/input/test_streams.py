@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from rwq_cli.core.batches import Flush
+from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
 from rwq_cli.input import streams
 from rwq_cli.input.records import InputFormat, RecordReader, random_id
-from rwq_cli.input.streams import read_ids, split, whole
+from rwq_cli.input.streams import Pace, read_ids, split, whole
 
 
 def environment(stdin: bytes = b"") -> Environment:
@@ -171,3 +171,20 @@ def test_a_json_line_is_read_alike_alone_or_not(line: bytes) -> None:
 def test_a_broken_line_is_rejected_alone() -> None:
     # Joined by commas these three would be two objects.
     assert records_of(b'{"data":["a"', b'"b"]}', b'{"data":"c"}') == ([(b"", b"c")], [1, 2])
+
+
+def test_a_pace_makes_up_for_a_second_at_most() -> None:
+    now_s, pauses = 0.0, list[float]()
+
+    def sleep(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+        pauses.append(seconds)
+
+    pace = Pace(2, lambda: now_s, sleep)
+    assert list(pace.slow([b"a", b"b"])) == [b"a", FLUSH, b"b"]
+    now_s += 60
+    assert list(pace.slow([b"c", FLUSH, b"d", b"e", b"f"])) == [
+        *(b"c", FLUSH, b"d", b"e", FLUSH, b"f")
+    ]
+    assert pauses == [0.5, 0.5]
