@@ -10,7 +10,6 @@ LOOKING = (
     "ls",
     "leases",
     "stats",
-    "check",
     "wait --below 9",
     "clean light",
     "clean deep",
@@ -34,8 +33,9 @@ def mails(raw: redis.Redis) -> dict[bytes, Foreign]:
 @pytest.mark.usefixtures("mails")
 class TestWhich:
     @pytest.mark.parametrize("command", ["stats", "stats --fast", "check"])
-    def test_these_queues(self, rwq: Rwq, command: str) -> None:
-        for words, names in {
+    @pytest.mark.parametrize(
+        ("words", "names"),
+        {
             "-q other -q mail:in": "other mail:in",
             "-q mail:in -q mail:in": "mail:in",
             "-q mail:*": "mail:in mail:out",
@@ -43,9 +43,11 @@ class TestWhich:
             "-q mail:out -q mail:*": "mail:out mail:in",
             "-q mail:in -q none*": "mail:in",
             "--all-queues": "mail:in mail:out other",
-        }.items():
-            result = rwq(*command.split(), *words.split(), "-o", "jsonl")
-            assert [record["queue"] for record in result.jsonl] == names.split(), words
+        }.items(),
+    )
+    def test_these_queues(self, rwq: Rwq, command: str, words: str, names: str) -> None:
+        result = rwq(*command.split(), *words.split(), "-o", "jsonl")
+        assert [record["queue"] for record in result.jsonl] == names.split()
 
     def test_all_queues_wins_over_a_pattern_of_a_variable(self, rwq: Rwq) -> None:
         variables = {"RWQ_QUEUE": "mail:*"}
@@ -53,20 +55,19 @@ class TestWhich:
         every = rwq("ls", *ALL, "-o", "ids", variables=variables)
         assert every.text.split() == ["i1", "i2", "o1", "x1"]
 
-    def test_a_pattern_without_a_match_is_an_empty_listing(self, rwq: Rwq) -> None:
+    @pytest.mark.parametrize("line", LOOKING)
+    def test_a_pattern_without_a_match_is_empty(self, rwq: Rwq, line: str) -> None:
         said = (
             "rwq: nail:*: no queue matches, or all are empty; rwq queues lists those that are not\n"
         )
-        for line in LOOKING:
-            if line != "check":
-                words = line.split()
-                empty = rwq(*words, "-q", "nail:*", "-o", "json")
-                notes = said
-                if words[0] == "doctor":
-                    notes += f"the server: no findings (on {rwq.variables['RWQ_URL']})\n"
-                assert empty.as_tuple() == (0, "[]\n", notes), line
-                more = rwq(*words, "-q", "nail:*", "-q", "other", "-o", "json")
-                assert more.notes.startswith(said), line
+        words = line.split()
+        empty = rwq(*words, "-q", "nail:*", "-o", "json")
+        notes = said
+        if words[0] == "doctor":
+            notes += f"the server: no findings (on {rwq.variables['RWQ_URL']})\n"
+        assert empty.as_tuple() == (0, "[]\n", notes)
+        more = rwq(*words, "-q", "nail:*", "-q", "other", "-o", "json")
+        assert more.notes.startswith(said)
 
     @pytest.mark.needs("no-touch")
     def test_a_found_queue_with_another_type_is_left_out(self, rwq: Rwq, raw: redis.Redis) -> None:
@@ -160,18 +161,17 @@ class TestKeysOfOtherPrograms:
         raw.zadd("bull:delayed", {"7": 1, "8": 2})
         raw.zadd("bull:buried", {"9": 1})
 
-    def test_they_are_not_changed(self, rwq: Rwq, raw: redis.Redis) -> None:
+    @pytest.mark.parametrize(
+        "line", ["clean light", "clean deep --bury-after 0", "doctor --fix", "wait --timeout 0"]
+    )
+    def test_they_are_not_changed(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
         names = ("celery:queue", "celery:processing", "bull:delayed", "bull:buried")
         before = [raw.dump(name) for name in names]
-        for line in (
-            *("clean light", "clean deep", "doctor --fix", "clean deep --bury-after 0"),
-            *("wait --timeout 0", "wait --below 1 --timeout 0"),
-        ):
-            result = rwq(*line.split(), *ALL)
-            assert [raw.dump(name) for name in names] == before, line
-            for name in ("bull", "celery"):
-                said = f"skipped: {name} has no items, and may belong to another program; "
-                assert f"{said}-q with its name includes it\n" in result.notes, line
+        result = rwq(*line.split(), *ALL)
+        assert [raw.dump(name) for name in names] == before
+        for name in ("bull", "celery"):
+            said = f"skipped: {name} has no items, and may belong to another program; "
+            assert f"{said}-q with its name includes it\n" in result.notes
 
     def test_one_item_anywhere_makes_a_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set("bull:item:9", "data")

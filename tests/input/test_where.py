@@ -56,9 +56,10 @@ HOLD = [
 ]
 
 
-def test_expressions_that_hold() -> None:
-    assert [text for text in HOLD if not holds(DATA, text)] == []
-    assert [text for text in HOLD if holds(b"not JSON", text)] == []
+@pytest.mark.parametrize("text", HOLD)
+def test_an_expression_that_holds(text: str) -> None:
+    assert holds(DATA, text)
+    assert not holds(b"not JSON", text)
 
 
 HOLD_NOT = [
@@ -73,8 +74,9 @@ HOLD_NOT = [
 ]
 
 
-def test_expressions_that_do_not_hold() -> None:
-    assert [text for text in HOLD_NOT if holds(DATA, text)] == []
+@pytest.mark.parametrize("text", HOLD_NOT)
+def test_an_expression_that_does_not_hold(text: str) -> None:
+    assert not holds(DATA, text)
 
 
 def test_several_conditions_must_all_hold() -> None:
@@ -115,8 +117,9 @@ FORMS = [
 ]
 
 
-def test_json_of_every_form() -> None:
-    assert [form for form in FORMS if not holds(*form)] == []
+@pytest.mark.parametrize(("data", "text"), FORMS, ids=[text for _, text in FORMS])
+def test_json_of_every_form(data: bytes, text: str) -> None:
+    assert holds(data, text)
 
 
 NOT_JSON = [
@@ -130,10 +133,11 @@ NOT_JSON = [
 ]
 
 
-def test_data_that_is_not_json_never_matches() -> None:
-    for expression in ("a=1", "a!=2", "!x", "!a", ".!=1", "!.", "[0]!=1", "[1].a!=2", "[0]=null"):
-        found = [data[:40] for data in NOT_JSON if holds(data, expression)]
-        assert found == [], expression
+@pytest.mark.parametrize(
+    "text", ["a=1", "a!=2", "!x", "!a", ".!=1", "!.", "[0]!=1", "[1].a!=2", "[0]=null"]
+)
+def test_data_that_is_not_json_never_matches(text: str) -> None:
+    assert [data[:40] for data in NOT_JSON if holds(data, text)] == []
 
 
 def test_large_data_is_read() -> None:
@@ -201,15 +205,19 @@ WRONG = {
 }
 
 
-def test_odd_expressions_are_refused_and_shown() -> None:
-    cases = {**{text: f"--where cannot be {text!r}" for text in ODD}, **WRONG}
-    for expression, reason in cases.items():
-        with pytest.raises(InvalidArgument) as caught:
-            parse_condition(expression)
-        assert caught.value.message.startswith(reason)
-        assert caught.value.hint
-    for expression in ("a.[0]=1", "a[1000]=1", f"a[{'9' * 5000}]=1"):
-        parse_condition(expression)
+@pytest.mark.parametrize(
+    ("text", "reason"), [*((text, f"--where cannot be {text!r}") for text in ODD), *WRONG.items()]
+)
+def test_an_odd_expression_is_refused_and_shown(text: str, reason: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        parse_condition(text)
+    assert caught.value.message.startswith(reason)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["a.[0]=1", "a[1000]=1", "a[" + "9" * 5000 + "]=1"], ids=len)
+def test_an_odd_expression_is_taken(text: str) -> None:
+    parse_condition(text)
 
 
 @given(st.text(st.sampled_from("a.[]0\"'=!<>~ ,\\é(")))

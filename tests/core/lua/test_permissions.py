@@ -5,6 +5,7 @@ A script asks the server before it writes; before Redis 7 no server answers.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 
 import pytest
 import redis
@@ -85,16 +86,15 @@ def queue_of(connection: Connection) -> WorkQueue:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize(
+    ("count", "name"),
+    [
+        *product([25], WRITES),
+        # Of many the places are told.
+        *product([2 * FEW_IDS], WRITES if IS_LONG else HEAVIEST),
+    ],
+)
 def test_a_user_who_lacks_a_command_halves_no_step(
-    connection: Connection, raw: redis.Redis, as_user: AsUser, few: bool
-) -> None:
-    """Few are looked for by name; of many the places are told."""
-    for name in WRITES if few or IS_LONG else HEAVIEST:
-        _check(connection, raw, as_user, name, 25 if few else 2 * FEW_IDS)
-
-
-def _check(
     connection: Connection, raw: redis.Redis, as_user: AsUser, name: str, count: int
 ) -> None:
     ids = make_queue(raw, count)
