@@ -54,10 +54,9 @@ def mv(
     follow: Annotated[bool, option("--follow", "Also what arrives later, until stopped.")] = False,
     rate: RateOption = None,
 ) -> ExitStatus:
-    """Move items to the end of another queue. Each is in exactly one of the two at every instant;
-    between two servers or slots it is buried in one or both for a moment. The same command resumes
-    an interrupted move. Without --state and --force, options choose no leased, delayed or buried
-    items.
+    """Move items to the end of another queue. Each is in one of the two at every instant. The same
+    command resumes an interrupted move. Without --state and --force, options choose no leased,
+    delayed or buried items.
 
     rwq mv -q jobs --to slow-jobs --where 'kind~^video/' --yes
     rwq mv -q jobs --to jobs-2 --all --dry-run
