@@ -22,6 +22,7 @@ from rwq_cli.output.field import ID, NAME, Fields, field
 from rwq_cli.output.report import NAMED_FAILURES, WORDS, Kind, Parts, Report, Row
 
 if TYPE_CHECKING:
+    from rwq_cli.core.inspect.history import HistoryWriter
     from rwq_cli.output.exposition import Metric
     from rwq_cli.service.supervision import Beats
 
@@ -89,6 +90,7 @@ class Cleaning(NamedTuple):
         *,
         deep: bool,
         warns: bool = True,
+        history: "HistoryWriter | None" = None,
     ) -> ExitStatus:
         """Clean one queue; `actions` counts the repairs of all rounds."""
 
@@ -99,6 +101,7 @@ class Cleaning(NamedTuple):
                 grace_s=self.grace_s,
                 bury_after=self.bury_after,
                 dry_run=self.dry_run,
+                history=history,
             )
             return warn_if_missing(self.settings, queue, batches) if warns else batches
 
@@ -270,20 +273,15 @@ class _Rounds:
         for queue in self._queues:
             # On a cluster, each queue has a connection of its own.
             queue.clock = queue.connection.progress = beats
-            before = self._returned(queue)
             self._cleaning.clean(
-                opened, queue, self._parts, self._time, self._actions, deep=deep, warns=warns
+                *(opened, queue, self._parts, self._time, self._actions),
+                deep=deep,
+                warns=warns,
+                history=self._service.history,
             )
-            if not self._cleaning.dry_run:
-                self._service.history.write(queue, self._returned(queue) - before)
             # Raises if nobody reads the results any more.
             self._environment.stdout.flush()
         self._rounds["deep" if deep else "light"] += 1
-
-    def _returned(self, queue: WorkQueue) -> int:
-        """How many lost items were returned, or buried in place of that."""
-        repairs = Repair.RETURNED, Repair.BURIED
-        return sum(self._actions[queue.name, repair] for repair in repairs)
 
     def _metrics(self) -> "list[Metric]":
         from rwq_cli.output.exposition import Metric

@@ -4,6 +4,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 from threading import Event as Flag
 from time import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +13,7 @@ from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.inspect.lookup import state
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.repair.clean import clean as clean_queue
 from rwq_cli.core.work.job import Ended, Failure, Fate, GiveUp, Job, Loss
 from rwq_cli.descriptors import write_all
 from rwq_cli.environment import Environment, os_reason
@@ -233,14 +235,14 @@ class JobLog:
 
 
 def clean(queues: Sequence[WorkQueue], notes: Notes, history: "HistoryWriter") -> None:
-    """Do a light clean of each queue, and note its history; one that fails is cleaned the next
+    """Do a light clean of each queue, noted in its history; one that fails is cleaned the next
     time."""
     for queue in queues:
         with suppress(ServerError):
-            if counts := Counter(action.action.value for action in queue.light_clean()):
+            batches = clean_queue(queue, deep=False, history=history)
+            if counts := Counter(action.action.value for action in chain.from_iterable(batches)):
                 text = ", ".join(f"{repair} {number:,}" for repair, number in counts.items())
                 notes.line(f"clean light: {text} ({escaped(queue.name)})", is_error=False)
-            history.write(queue, counts["returned"] + counts["buried"])
 
 
 def count(queues: Sequence[WorkQueue], notes: Notes) -> None:

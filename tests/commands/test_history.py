@@ -15,6 +15,7 @@ from rwq_cli.core.inspect.history import (
     read_history,
     stalled_s,
 )
+from rwq_cli.core.repair.clean import clean
 from tests.conftest import AsUser, FakeClock, Foreign
 from tests.driver import Rwq
 
@@ -28,6 +29,10 @@ def write(raw: redis.Redis, at_ms: int, key: str = "jobs:history", **fields: obj
     )  # type: ignore[dict-item]
 
 
+def clean_once(queue: WorkQueue, writer: HistoryWriter) -> None:
+    list(clean(queue, deep=False, grace_s=0, history=writer))
+
+
 def entries(raw: redis.Redis, key: str = "jobs:history") -> list[Mapping[bytes, bytes]]:
     return [fields for _, fields in raw.xrange(key)]
 
@@ -38,17 +43,17 @@ def test_an_entry_a_minute_whoever_writes(
     done = {b"jobs": 100}
     writers = [HistoryWriter(lambda: done) for _ in range(2)]
     for writer in writers:
-        writer.write(queue, 0)
+        clean_once(queue, writer)
     # A queue that never had an item has no history.
     assert entries(raw) == []
     foreign.waiting(b"next", b"w2")
     foreign.leased(b"l")
     foreign.buried(b"b")
     started_ms = queue.now_ms()
-    for number, writer in enumerate([*writers, *writers]):
+    for writer in [*writers, *writers]:
         done[b"jobs"] += 50
         clock.now_s += 61
-        writer.write(queue, number)
+        clean_once(queue, writer)
     # Perhaps two, if a minute has begun meanwhile.
     assert len(entries(raw)) <= 1 + queue.now_ms() // MINUTE_MS - started_ms // MINUTE_MS
     entry = entries(raw)[0]
@@ -67,8 +72,23 @@ def test_an_entry_a_minute_whoever_writes(
     assert (read.waiting, read.next_id) == (2, b"next")
 
 
+def test_what_one_cleaner_finds_is_in_its_next_entry(
+    queue: WorkQueue, clock: FakeClock, foreign: Foreign, raw: redis.Redis
+) -> None:
+    """Another one may have written that of the minute."""
+    first, second = HistoryWriter(dict), HistoryWriter(dict)
+    for number, writer in enumerate([first, second, first]):
+        foreign.abandoned(b"%d" % number)
+        clean_once(queue, writer)
+    assert [entry[b"abandoned"] for entry in entries(raw)] == [b"1"]
+    raw.delete("jobs:history")
+    clock.now_s += 61
+    clean_once(queue, second)
+    assert [entry[b"abandoned"] for entry in entries(raw)] == [b"1"]
+
+
 def test_a_user_who_may_not_write_it_is_told_once(
-    as_user: AsUser, clock: FakeClock, foreign: Foreign
+    as_user: AsUser, clock: FakeClock, foreign: Foreign, raw: redis.Redis
 ) -> None:
     queue = WorkQueue(as_user("+@all", "-xadd"), b"jobs", clock=clock)
     notes: list[str] = []
@@ -76,8 +96,11 @@ def test_a_user_who_may_not_write_it_is_told_once(
     foreign.waiting(b"a")
     writer = HistoryWriter(dict)
     for _ in range(2):
-        writer.write(queue, 0)
+        foreign.abandoned(b"b")
+        clean_once(queue, writer)
         clock.now_s += 61
+    assert raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
+    assert not raw.exists("jobs:clean-lock")
     (note,) = notes
     assert note.startswith("rwq: no history is written: ")
 

@@ -1,10 +1,10 @@
 """The history of a queue: what whoever cleans it wrote down each minute, and each hour."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
@@ -149,10 +149,18 @@ class HistoryWriter:
         self._due_s: dict[bytes, float] = {}
         # When the last entry was written, and the items done by then.
         self._last: dict[bytes, tuple[float, int]] = {}
+        # What was found since an entry of its own: another cleaner may have written those between.
         self._abandoned = defaultdict[bytes, int](int)
 
-    def write(self, queue: Queue, abandoned: int) -> None:
-        """Note that a clean found so many abandoned items, and write an entry if it is time."""
+    def note_clean(
+        self, queue: Queue, abandoned: int, release: Callable[[Command], Sequence[Any]]
+    ) -> None:
+        """Note the end of a clean, and write an entry if it is time.
+
+        Args:
+            abandoned: How many items it found abandoned.
+            release: As `QueueLock.release`, of the lock that it still has.
+        """
         name, now_s = queue.name, queue.clock.monotonic()
         self._abandoned[name] += abandoned
         if now_s < self._due_s.get(name, 0.0):
@@ -162,20 +170,23 @@ class HistoryWriter:
         done = ""
         if total is not None and now_s > last_s:
             done = f"{60 * (total - last_total) / (now_s - last_s):.6g}"
-        try:
-            left_ms = queue.run(
+        (reply,) = release(
+            queue.script(
                 "note_history",
                 abandoned=self._abandoned[name],
                 done=done,
                 minutes_max=MINUTES_MAX,
                 hours_max=HOURS_MAX,
             )
-        except ServerError as error:
-            if error.is_transient:
+        )
+        if isinstance(reply, ServerError):
+            if reply.is_transient:
                 return
-            queue.connection.tell(f"no history is written: {error.message}", "history")
-            left_ms = HOUR_MS
-        self._abandoned[name] = 0
+            queue.connection.tell(f"no history is written: {reply.message}", "history")
+            reply = HOUR_MS, False
+        left_ms, is_written = reply
+        if is_written:
+            self._abandoned[name] = 0
         if total is not None:
             self._last[name] = now_s, total
         self._due_s[name] = now_s + left_ms / 1000

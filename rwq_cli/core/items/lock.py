@@ -5,11 +5,12 @@ from contextlib import suppress
 from getpass import getuser
 from os import getpid
 from socket import gethostname
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from uuid import uuid4
 
 from rwq_cli.core.errors import LockLost, ServerError, text_of
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.server.commands import Command
 
 T = TypeVar("T")
 # A lock ends so long after its holder was killed.
@@ -47,10 +48,16 @@ class QueueLock:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_needed:
+        if self._renewed_s > float("-inf"):
             # If the server is lost, the lock ends by itself.
             with suppress(ServerError):
-                self._take(0)
+                self.release()
+
+    def release(self, *more: Command) -> list[Any]:
+        """Give up the lock; the same call sends more commands, and returns the reply to each or its
+        `ServerError`."""
+        self._renewed_s = float("-inf")
+        return self._queue.call_all([self._command(0), *more], return_errors=True)[1:]
 
     def renew(self) -> None:
         """Keep the lock, or wait for it if it was lost; call this between batches."""
@@ -63,7 +70,7 @@ class QueueLock:
         Raises:
             LockLost: If another has it.
         """
-        if self._is_due() and (other := self._take(LOCK_MS)):
+        if self._is_due() and (other := self._take()):
             raise self.lost(other)
 
     def lost(self, other: bytes | None = None) -> LockLost:
@@ -90,7 +97,7 @@ class QueueLock:
 
     def _wait_for(self) -> None:
         queue = self._queue
-        while self._is_needed and (other := self._take(LOCK_MS)):
+        while self._is_needed and (other := self._take()):
             if other != self._awaited:
                 self._awaited = other
                 name = text_of(queue.name)
@@ -99,16 +106,21 @@ class QueueLock:
                 )
             queue.clock.sleep(_POLL_S)
 
-    def _take(self, lock_ms: int) -> bytes | None:
-        """Take, renew or with 0 ms give up the lock; return who else has it."""
+    def _take(self) -> bytes | None:
+        """Take or renew the lock; return who else has it."""
         began_s = self._queue.clock.monotonic()
-        other: bytes | None = self._queue.run(
+        other: bytes | None
+        (other,) = self._queue.call_all([self._command(LOCK_MS)])
+        if other is None:
+            self._renewed_s = began_s
+        return other
+
+    def _command(self, lock_ms: int) -> Command:
+        """The command that takes the lock for so long; for 0 ms, that gives it up."""
+        return self._queue.script(
             "lock",
             lock=f"{self._work}-lock",
             holder=self.holder,
             lock_ms=lock_ms,
             moved=None if lock_ms else self.moved,
         )
-        if other is None:
-            self._renewed_s = began_s if lock_ms else float("-inf")
-        return other

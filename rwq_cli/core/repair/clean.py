@@ -20,6 +20,7 @@ from rwq_cli.core.batches import BUDGET, Acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
+from rwq_cli.core.inspect.history import HistoryWriter
 from rwq_cli.core.inspect.keyspace import Survey
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.items.lock import QueueLock
@@ -62,6 +63,8 @@ class CleanAction(NamedTuple):
 
 Suspects = dict[bytes, Problems]
 _REPAIRS: Mapping[str, Repair] = {repair.value: repair for repair in Repair}
+# What is done to items that were lost.
+_OF_LOST = frozenset({Repair.RETURNED, Repair.BURIED})
 # What a clean fixes, in this order. Due items are promoted before.
 CLEANED = (
     *(Code.ABANDONED, Code.ORPHANED, Code.STALE_SCHEDULE, Code.GHOST, Code.EMPTY_ID),
@@ -163,14 +166,15 @@ def clean(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
     bury_after: int | None = None,
+    history: HistoryWriter | None = None,
 ) -> Iterator[list[CleanAction]]:
     """See `WorkQueue.light_clean`. Reading the batches does the work, under the lock; a
-    `ServerError` gets the number of actions before it."""
+    `ServerError` gets the number of actions before it. What was found is noted in the `history`."""
     queue.connection.set_no_touch()
     with Acknowledged() as acknowledged, QueueLock(queue, "clean", dry_run=dry_run) as lock:
         # Everything is read before anything is done, so that a dry run sees what the run sees.
         look = (_deep_look if deep else _light_look)(queue, lock)
-        fixer = Fixer(queue, look, lock, dry_run, bury_after)
+        fixer, abandoned = Fixer(queue, look, lock, dry_run, bury_after), 0
         for (_, seen_state, where), outcomes in lock.kept(_repairs(fixer, grace_s)):
             acknowledged.add(len(outcomes))
             batch = []
@@ -180,7 +184,10 @@ def clean(
                     # It waits, too.
                     state = State.DUPLICATED
                 batch.append(CleanAction(item_id, _REPAIRS[status], state, where))
+            abandoned += sum(action.action in _OF_LOST for action in batch)
             yield batch
+        if history is not None and not dry_run:
+            history.note_clean(queue, abandoned, lock.release)
 
 
 def _repairs(fixer: Fixer, grace_s: float) -> Iterator[tuple[Problem, OutcomeBatch]]:

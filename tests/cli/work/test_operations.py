@@ -134,7 +134,7 @@ def failing(owner, name):
 @pytest.mark.parametrize(
     ("words", "broken"),
     [
-        (("work", "--clean", "1s", "--", "true"), "rwq_cli.core.queue.WorkQueue.light_clean"),
+        (("work", "--clean", "1s", "--", "true"), "rwq_cli.work.notes.clean_queue"),
         (("work", "--", "true"), "rwq_cli.core.work.idle.WorkWaiter.ready_queues"),
         (
             ("work", "--for", "6s", "--", "sleep", "60"),

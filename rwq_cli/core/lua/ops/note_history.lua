@@ -5,7 +5,8 @@
 -- arg done  how many items were done a minute since then, or '' if unknown
 -- arg minutes_max:number  how many entries are kept; hours_max of those of an hour
 -- arg hours_max:number
--- Returns how long it is until the next minute, ms. A queue without items gets its first entry once it has some.
+-- Returns how long it is until the next minute, ms, and whether it has written an entry. A queue without items gets its
+--   first entry once it has some.
 local now_ms = clock_ms()
 local minute, prefix = math.floor(now_ms / 60000) * 60000, string.sub(main, 1, -6)
 local function last_ms(key)
@@ -22,7 +23,8 @@ if next_id then
   age = type(idle) == 'number' and idle or ''
 end
 local is_empty = waiting + in_processing + later + aside == 0
-if not dry_run and (not last or last < minute) and (last or not is_empty) then
+local writes = not dry_run and (not last or last < minute) and (last or not is_empty)
+if writes then
   local fields = { 'waiting', waiting, 'processing', in_processing, 'abandoned', abandoned, 'delayed', later,
     'buried', aside, 'done', done, 'age', age, 'next', next_id or '' }
   redis.call('XADD', prefix .. 'history', 'MAXLEN', '~', minutes_max, whole_ms(minute) .. '-0', unpack(fields))
@@ -31,4 +33,4 @@ if not dry_run and (not last or last < minute) and (last or not is_empty) then
     redis.call('XADD', prefix .. 'history:hours', 'MAXLEN', '~', hours_max, whole_ms(hour) .. '-0', unpack(fields))
   end
 end
-return math.ceil(minute + 60000 - now_ms)
+return { math.ceil(minute + 60000 - now_ms), writes and 1 or 0 }
