@@ -365,7 +365,12 @@ def selects(
             selection = selection._replace(states=states)
         if mine_only:
             selection = selection._replace(holder_glob=glob.escape(settings.holder))
-        return options._replace(selection=selection, limit=limit or None, has_states=has_states)
+        return options._replace(
+            selection=selection,
+            limit=limit or None,
+            is_whole_queue=used == ["--all"] and not mine_only,
+            has_states=has_states,
+        )
 
     has = {"mine_only": mine, "yes": acts and asks, "dry_run": acts}
     _, *parameters, _chosen_by = signature(choice).parameters.values()

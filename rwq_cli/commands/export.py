@@ -36,9 +36,9 @@ from rwq_cli.output.records import progress_until_first
 @selects(ITEMS, acts=False)
 def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = False) -> ExitStatus:
     """Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its
-    results, and how many there are. Safe while workers run: each item is written as it was at one
-    instant. IDs, or options other than --all, select items; results are then omitted. Several
-    queues make one file, and rwq import restores each.
+    results, and how many there are; not its history. Safe while workers run: each item is written
+    as it was at one instant. IDs, or options other than --all, select items; results are then
+    omitted. Several queues make one file, and rwq import restores each.
 
     rwq export -q jobs > jobs.jsonl
     rwq export -q jobs --state abandoned --match '"user": *42' > some.jsonl

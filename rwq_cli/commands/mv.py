@@ -15,6 +15,7 @@ from rwq_cli.cli.options import RateOption, offer_queues
 from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.commands.undoing import Undo
+from rwq_cli.core.inspect.history import copy_history
 from rwq_cli.core.inspect.listing import Chosen, choose
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import FOUND_DEEP, ITEMS
@@ -106,6 +107,8 @@ def mv(
     ):
         asking = choice._replace(settings=opened.both(settings))
         first = asking.choose(queue, f"move {{}} to {to_shown}", act=act)
+        if choice.is_whole_queue and not dry_run:
+            copy_history(queue, target)
         later = _later(queue, choice) if follow else iter(())
         # Items that could not be moved are not tried again.
         unmovable: set[bytes] = set()

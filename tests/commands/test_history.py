@@ -16,7 +16,7 @@ from rwq_cli.core.inspect.history import (
     stalled_s,
 )
 from rwq_cli.core.repair.clean import clean
-from tests.conftest import AsUser, FakeClock, Foreign
+from tests.conftest import AsUser, FakeClock, Foreign, StartServer
 from tests.driver import Rwq
 
 NOW_MS = int(time.time() * 1000) // HOUR_MS * HOUR_MS
@@ -169,6 +169,36 @@ def test_blocks_records_and_who_would_write_them(rwq: Rwq, raw: redis.Redis) -> 
         "at_ms,waiting,processing,abandoned,delayed,buried,done_per_minute,next_age_seconds,next_id"
     )
     assert len(steps) in (3, 4)
+
+
+@pytest.mark.parametrize("is_far", [False, True])
+def test_a_queue_that_is_moved_begins_with_the_history_of_the_old_one(
+    rwq: Rwq, foreign: Foreign, raw: redis.Redis, start_server: StartServer, *, is_far: bool
+) -> None:
+    foreign.waiting(b"a", b"b", b"c")
+    keys = ("jobs:history", "jobs:history:hours"), ("new:history", "new:history:hours")
+    for number, key in enumerate(keys[0]):
+        for minute in range(5):
+            write(raw, NOW_MS + minute * MINUTE_MS, key, waiting=number, next=b"\xff")
+    words = "mv", "--to", "new", "--yes"
+    target = raw
+    if is_far:
+        url = start_server().url
+        words, target = (*words, "--to-url", url), redis.Redis.from_url(url)
+    for part in (["a"], ["--id-glob", "b"]):
+        assert rwq(*words, *part).code == 0
+    assert rwq(*words, "--all", "--dry-run").code == 0
+    assert not target.exists(*keys[1])
+    assert rwq(*words, "--all").code == 0
+    histories = [raw.xrange(key) for key in keys[0]]
+    assert [len(entries) for entries in histories] == [5, 5]
+    assert [target.xrange(key) for key in keys[1]] == histories
+    # It has one now.
+    raw.delete(*keys[0])
+    write(raw, NOW_MS + HOUR_MS)
+    foreign.waiting(b"d")
+    assert rwq(*words, "--all").code == 0
+    assert [target.xrange(key) for key in keys[1]] == histories
 
 
 def test_purge_removes_it_and_doctor_knows_it(rwq: Rwq, foreign: Foreign, raw: redis.Redis) -> None:

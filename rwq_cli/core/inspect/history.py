@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from math import inf
 from typing import Any, NamedTuple
 
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.server.commands import Command
 
@@ -67,6 +67,19 @@ def read_history(queue: Queue, since_ms: int) -> Iterator[HistoryEntry]:
         if entry.at_ms < minutes_ms:
             yield entry
     yield from _stream(queue, keys.history, since_ms)
+
+
+def copy_history(queue: Queue, to: Queue) -> None:
+    """Begin the history of a queue that has none with that of another, where the user may."""
+    keys = (queue.keys.history, to.keys.history), (queue.keys.history_hours, to.keys.history_hours)
+    try:
+        for key, copy in keys:
+            entries = () if to.call("EXISTS", copy) else queue.call("XRANGE", key, "-", "+")
+            commands = [("XADD", copy, at, *chain(*fields.items())) for at, fields in entries]
+            # At once: a cleaner that writes an entry of now would leave no place for the rest.
+            to.call_all(commands, atomic=True)
+    except PermissionDenied as error:
+        queue.connection.tell(f"the history is not copied: {error.message}", "history")
 
 
 def in_steps(entries: Iterable[HistoryEntry], step_ms: int) -> Iterator[HistoryEntry]:
