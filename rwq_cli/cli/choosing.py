@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.exit_codes import ExitStatus
     from rwq_cli.input.where import Condition
-    from rwq_cli.output.report import Kind
+    from rwq_cli.output.tally import Kind
 
 # The states that `--state` can choose; an ID in the others is in no list, and has no data.
 SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))

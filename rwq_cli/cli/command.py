@@ -89,11 +89,11 @@ class RwqCommand(TyperCommand):
         # A command that only reads checks them before it writes: `--watch` adds fields.
         fields = None if self.manual.reads_only else self.manual.fields(ctx.params)
         if settings.is_special and fields is not None:
-            from rwq_cli.output.records import check
+            from rwq_cli.output.order import check
 
             check(fields, settings)
             if fields.has_summary and settings.fields and settings.output is OutputFormat.JSON:
-                from rwq_cli.output.report import check_summary_fields
+                from rwq_cli.output.tally import check_summary_fields
 
                 check_summary_fields(settings.fields)
         return super().invoke(ctx)

@@ -13,7 +13,8 @@ from rwq_cli.core.model import Lease, Outcome, Status
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import ID, NAME, Fields, bytes_fields, field, to_json
-from rwq_cli.output.report import Kind, Report, Row
+from rwq_cli.output.records import Output
+from rwq_cli.output.tally import Kind, Row, Tally
 
 if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
@@ -70,12 +71,11 @@ def report_of(
     name: str = "",
     leased_in: "WorkQueue | None" = None,
     **options: Any,
-) -> Report[Outcome]:
-    """Create the report of what a verb has done to the items of a queue."""
+) -> Output:
+    """Begin to report what a verb does to the items of a queue."""
     # `reasons` are further reasons for failures, `facts` are fields of the JSON summary after the
     # queue, and `leased_in` is the queue whose leases keep items from being changed.
-    return Report(
-        settings.out,
+    tally = Tally(
         kind,
         queue.name,
         dry_run=dry_run,
@@ -85,6 +85,7 @@ def report_of(
         name=name,
         **options,
     )
+    return settings.out.report(tally)
 
 
 def _why(

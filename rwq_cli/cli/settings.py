@@ -338,7 +338,7 @@ class Call:
     def unfinished(self) -> str:
         """Say what a run that Ctrl-C has ended did; empty if what it wrote says so."""
         # None of the two may have been made yet.
-        out = vars(vars(self).get("settings", self)).get("out")
-        if out is not None and out.report is not None:
-            return str(out.report.unfinished())
+        out: Output | None = vars(vars(self).get("settings", self)).get("out")
+        if out is not None and (done := out.unfinished()) is not None:
+            return done
         return self.manual.unfinished if self.manual.may_change(self.options) else ""

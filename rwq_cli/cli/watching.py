@@ -39,8 +39,8 @@ def watched(
 
     # Progress would be drawn over the results.
     settings.end_progress()
-    environment, out = settings.environment, settings.out
-    out.continues = True
+    environment = settings.environment
+    settings.out.continue_until_end()
     is_live = environment.stdout_is_terminal and settings.output.is_table
     is_live &= environment.variables.get("TERM") != "dumb"
 

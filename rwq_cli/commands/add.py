@@ -22,7 +22,7 @@ from rwq_cli.input.values import parse_time, time_note
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import bytes_fields
-from rwq_cli.output.report import Report
+from rwq_cli.output.tally import Tally
 
 _KIND = kind_of(Status.ADDED, ())._replace(
     counted=("added", "duplicates", "rejected"),
@@ -205,21 +205,22 @@ def _add(
     """Add the items, each to the queue that its ID picks, and show what became of them."""
     added: Counter[bytes] = Counter()
     batches: Iterable[tuple[bytes, OutcomeBatch]]
+    extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}  # noqa: E731
     if len(queues) > 1:
         batches = add_spread(queues, items, unique=plan.unchecked, dry_run=plan.dry_run)
-        out = Report(
-            settings.out,
+        tally = Tally(
             _KIND,
             None,
             dry_run=plan.dry_run,
             explain=lambda failed: ("one of its keys has the wrong type" for _ in failed),
             where=lambda: f" ({_named(added)} on {settings.server_label})",
+            extra=extra,
         )
+        out = settings.out.report(tally)
     else:
         (queue,) = queues
         batches = ((queue.name, batch) for batch in _batches(settings, queue, items, plan))
-        out = report_of(settings, queue, _KIND, dry_run=plan.dry_run)
-    out.extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}
+        out = report_of(settings, queue, _KIND, dry_run=plan.dry_run, extra=extra)
     with out:
         for name, batch in batches:
             added[name] += batch.count(Status.ADDED)

@@ -19,7 +19,7 @@ from rwq_cli.core.repair.clean import CleanAction, Repair, clean as clean_queue
 from rwq_cli.exit_codes import ExitCode
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
-from rwq_cli.output.report import NAMED_FAILURES, WORDS, Kind, Parts, Report, Row
+from rwq_cli.output.tally import NAMED_FAILURES, WORDS, Kind, Row, Tally
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.history import HistoryWriter
@@ -84,14 +84,13 @@ class Cleaning(NamedTuple):
         self,
         opened: OpenQueues,
         queue: WorkQueue,
-        parts: Parts | None,
         where: Callable[[], str],
         actions: Counter[tuple[bytes, Repair]],
         *,
         deep: bool,
         warns: bool = True,
         history: "HistoryWriter | None" = None,
-    ) -> ExitStatus:
+    ) -> None:
         """Clean one queue; `actions` counts the repairs of all rounds."""
 
         def repairs(queue: WorkQueue) -> Iterator[list[CleanAction]]:
@@ -107,15 +106,8 @@ class Cleaning(NamedTuple):
 
         name = "" if opened.is_one else escaped(queue.name)
         kind = CLEAN if self.every is None else _ROUND
-        with Report(
-            self.settings.out,
-            kind,
-            queue.name,
-            dry_run=self.dry_run,
-            where=where,
-            parts=parts,
-            name=name,
-        ) as out:
+        tally = Tally(kind, queue.name, dry_run=self.dry_run, where=where, name=name)
+        with self.settings.out.report(tally) as out:
             buried: list[CleanAction] = []
             try:
                 for batch in opened.reader(repairs, queue):
@@ -128,7 +120,7 @@ class Cleaning(NamedTuple):
                     out.note_unfinished()
                 raise
             self._name(buried)
-        return out.finish()
+        out.finish()
 
     def _name(self, buried: list[CleanAction]) -> None:
         """Name the first items that were buried, with the reason, for people."""
@@ -189,11 +181,12 @@ def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, deep: bool
     opened = OpenQueues(settings, all_queues=cleaning.all_queues, changes=True)
     if cleaning.every is not None:
         return _Rounds(cleaning, opened, cleaning.every, deep_every, deep=deep).run()
-    parts, status = None if opened.find().is_one else Parts(settings.out), ExitStatus.OK
+    if not opened.find().is_one:
+        settings.out.continue_until_end()
     for queue in opened.queues:
         where = partial(summary_end, settings, escaped(queue.name) if opened.is_one else None)
-        status = cleaning.clean(opened, queue, parts, where, Counter(), deep=deep)
-    return status if parts is None else parts.finish()
+        cleaning.clean(opened, queue, where, Counter(), deep=deep)
+    return settings.out.end()
 
 
 class _Rounds:
@@ -222,7 +215,7 @@ class _Rounds:
         self._every, self._deep_every, self._deep = every, deep_every, deep
         self._environment = cleaning.settings.environment
         # A round that did something says so.
-        self._parts = Parts(cleaning.settings.out, nothing="")
+        cleaning.settings.out.continue_until_end(nothing="")
         self._queues: list[WorkQueue] = []
         # The number of complete rounds by depth, and of repairs by queue and action.
         self._rounds: Counter[str] = Counter()
@@ -274,7 +267,7 @@ class _Rounds:
             # On a cluster, each queue has a connection of its own.
             queue.clock = queue.connection.progress = beats
             self._cleaning.clean(
-                *(opened, queue, self._parts, self._time, self._actions),
+                *(opened, queue, self._time, self._actions),
                 deep=deep,
                 warns=warns,
                 history=self._service.history,

@@ -22,7 +22,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
-from rwq_cli.output.report import Report
+from rwq_cli.output.records import Output
 from rwq_cli.views.command_lines import shell_word
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class CompletionRun(ExitStack):
         self._settings, self._queue, self._plan = settings, queue, plan
         self.undo: Undo | None = None
 
-    def run(self, out: Report[Outcome], *, asks: bool) -> None:
+    def run(self, out: Output, *, asks: bool) -> None:
         """Complete the items; with `asks`, the rest once the user has agreed."""
         choice = self._plan.choice
         items, others = choice.read(self._queue), list[bytes]()

@@ -17,8 +17,8 @@ from rwq_cli.local.server import AOF_CUT
 from rwq_cli.output import human
 from rwq_cli.output.field import COUNT, Cut, Field, Fields, field
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import DRY_RUN
 from rwq_cli.output.sections import COMMAND_STYLE, Line, Section
+from rwq_cli.output.tally import DRY_RUN
 from rwq_cli.views.command_lines import CommandLines, shell_word
 from rwq_cli.views.health import server_in_words
 from rwq_cli.views.meanings import EVICTED_GHOSTS, REMEDIES, Remedy
@@ -161,6 +161,7 @@ def _codes(text: str) -> frozenset[Code]:
     ok="there are no errors or warnings, or none are left; notes do not count",
     no="errors or warnings were found, or are left after --fix",
     changes_with="fix",
+    unfinished="some of it may be fixed",
     null=NULL_IDS,
     always_table=True,
 )
@@ -247,15 +248,11 @@ class _Report:
     def __init__(self, settings: Settings, plan: Plan, *, is_one: bool) -> None:
         self._settings, self._plan, self._is_one = settings, plan, is_one
         self._out = settings.out
-        self._out.report = self
-        self._out.continues = not is_one
+        if not is_one:
+            self._out.continue_until_end()
         self._is_table = settings.output.is_table and settings.fields is None
         self._explains_notes = settings.verbose or not settings.is_for_people
         self._diagnoses: list[Diagnosis] = []
-
-    def unfinished(self) -> str:
-        changes = self._plan.fix and not self._plan.dry_run
-        return "some of it may be fixed" if changes else ""
 
     def write(self, diagnosis: Diagnosis, connection: "Connection") -> None:
         is_first = not self._diagnoses

@@ -19,7 +19,7 @@ from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.restore import Edit, edit_items
-from rwq_cli.core.model import Outcome, OutcomeBatch, Status
+from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, with_data
 from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped
@@ -28,7 +28,8 @@ from rwq_cli.input.editor import LINES_MAX, Draft, EditCommand, Refused, run_edi
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.json_text import json_error
-from rwq_cli.output.report import NAMED_FAILURES, Report
+from rwq_cli.output.records import Output
+from rwq_cli.output.tally import NAMED_FAILURES
 from rwq_cli.views.command_lines import shell_word
 
 _KIND = kind_of(Status.SET, (Status.MISSING,))
@@ -88,15 +89,19 @@ def edit(settings: Settings, choice: Choice, change: Change) -> ExitStatus:
     reasons = {} if change.run else {Status.CHANGED: CHANGED_MEANWHILE}
     # As PID 1, too, which needs a handler to end at SIGTERM.
     with raising_on_terminate(replaces=True), _kept(settings, editing.drafts):
-        with undo.report(_KIND, dry_run=choice.dry_run, reasons=reasons) as out:
-            if change.run is not None:
-                out.extra = lambda: {"rejected": editing.rejected}
+        with undo.report(
+            _KIND,
+            dry_run=choice.dry_run,
+            reasons=reasons,
+            extra=dict if change.run is None else lambda: {"rejected": editing.rejected},
+            rejected=editing.refusals,
+        ) as out:
             items = choice.choose(queue, "run a command on the data of {}", only_many=True)
             out.all(edit_items(queue, editing.edits(items, out), undo, dry_run=choice.dry_run))
-            editing.confirm_lossy(out)
+            editing.confirm_lossy(out.tally.counts)
             lossy = chain.from_iterable(editing.lossy.values())
             out.all(edit_items(queue, lossy, undo, dry_run=choice.dry_run))
-        editing.end_drafts(out)
+        editing.end_drafts(out.tally.counts)
         return out.finish(undo_file=undo.name)
 
 
@@ -108,6 +113,7 @@ class _Editing:
         lossy: Edits to be asked about, by what the question says. They wait until the end, where
             one question covers all of one kind.
         rejected: How many items a command refused.
+        refusals: The reasons for the first of them.
     """
 
     def __init__(self, change: Change, choice: Choice, queue: WorkQueue) -> None:
@@ -119,12 +125,12 @@ class _Editing:
         )
         self.drafts: dict[bytes, Draft] = {}
         self.lossy: dict[str, list[Edit]] = {}
-        self.rejected = 0
+        self.rejected, self.refusals = 0, list[str]()
         context = settings.asking_context
         is_confirmed = choice.yes and (context is None or not context.protection_level)
         self._asks = not (choice.dry_run or is_confirmed)
 
-    def edits(self, selected: Chosen, out: Report[Outcome]) -> Iterator[Edit | Flush]:
+    def edits(self, selected: Chosen, out: Output) -> Iterator[Edit | Flush]:
         """Yield the edits as the items are read, and FLUSH about once a second."""
         queue, clock = self._queue, self._queue.clock
         queue.connection.set_no_touch()
@@ -147,7 +153,7 @@ class _Editing:
             out.rows(OutcomeBatch.all_of(skipped.wrong_types, Status.WRONG_TYPE))
 
     def _edits_of(
-        self, items: Sequence[ItemSnapshot], expected: Expected, out: Report[Outcome]
+        self, items: Sequence[ItemSnapshot], expected: Expected, out: Output
     ) -> Iterator[Edit]:
         """Yield the edits of items that are as they were chosen, and that need no question."""
         verdicts = [_is_as_chosen(item, expected) for item in items]
@@ -158,7 +164,7 @@ class _Editing:
         progress.advance(len(changed))
         for item, data in zip(as_chosen, self._revised(as_chosen), strict=True):
             if isinstance(data, Refused):
-                self._reject(item, data.reason, out)
+                self._reject(item, data.reason)
             elif self._asks and (loss := _loss(item, data, self._change.allow_empty)):
                 self.lossy.setdefault(loss, []).append((item, data))
             else:
@@ -183,15 +189,15 @@ class _Editing:
                 self._settings.environment.note(_NO_WAIT)
             yield draft.read()
 
-    def _reject(self, item: ItemSnapshot, reason: str, out: Report[Outcome]) -> None:
+    def _reject(self, item: ItemSnapshot, reason: str) -> None:
         self.rejected += 1
         if self.rejected <= NAMED_FAILURES:
             line = f"{escaped(item.item_id)}: {escaped_text(reason)}"
-            out.rejected = [*out.rejected, line]
+            self.refusals.append(line)
             if not self._settings.output.is_machine_readable:
                 self._settings.environment.error(f"rwq: {line}; left as it is")
 
-    def confirm_lossy(self, out: Report[Outcome]) -> None:
+    def confirm_lossy(self, counts: Mapping[str, int]) -> None:
         """Ask about each kind of lossy edits."""
         for loss, edits in self.lossy.items():
             if is_confirmed(self._settings, yes=self._choice.yes):
@@ -201,17 +207,17 @@ class _Editing:
             try:
                 confirm(self._settings, loss, len(edits), name, note=note)
             except Declined as declined:
-                if done := out.counts["set"]:
+                if done := counts["set"]:
                     declined.message = f"declined after {done:,} edits; no more are made"
                 raise
 
-    def end_drafts(self, out: Report[Outcome]) -> None:
+    def end_drafts(self, counts: Mapping[str, int]) -> None:
         """Delete the file of an editor, or say where it is if its text was not written."""
         for item_id, draft in self.drafts.items():
-            if out.counts["unchanged"] or (out.counts["set"] and not self._choice.dry_run):
+            if counts["unchanged"] or (counts["set"] and not self._choice.dry_run):
                 draft.delete()
             else:
-                is_missing = "missing" in out.counts
+                is_missing = "missing" in counts
                 _name_draft(self._settings, self._queue, item_id, draft, is_missing=is_missing)
 
 

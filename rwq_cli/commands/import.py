@@ -27,7 +27,7 @@ from rwq_cli.core.state.reads import read_facts
 from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import NAMED_FAILURES, Parts
+from rwq_cli.output.tally import NAMED_FAILURES
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -110,16 +110,16 @@ class _Run:
         # How many lines earlier queues have rejected.
         self._reported = 0
         self._is_one = bool(self._reader.header.queue)
-        self._summary = None if self._is_one else Parts(settings.out)
+        if not self._is_one:
+            settings.out.continue_until_end()
         self._binary_ids = 0
 
     def restore(self) -> ExitStatus:
         settings, reader = self._settings, self._reader
         queues: dict[bytes, WorkQueue] = {}
-        status = ExitStatus.OK
         for queue, lines in _parts(settings, self._connection, reader):
             queues.setdefault(queue.name, queue)
-            status = self._restore_queue(queue, lines)
+            self._restore_queue(queue, lines)
         if self._binary_ids:
             settings.environment.note(
                 f"note: {human.count(self._binary_ids)} of the IDs are not UTF-8: workers and "
@@ -129,24 +129,27 @@ class _Run:
             self._forget(queues.values())
         if self._reported < reader.rejected:
             raise InvalidArgument("no line of this export can be used", "see the errors above")
-        status = status if self._summary is None else self._summary.finish()
+        status = settings.out.end()
         incomplete = note_incompleteness(settings, reader)
         return status or incomplete
 
-    def _restore_queue(self, queue: WorkQueue, lines: Iterable[Line | Flush]) -> ExitStatus:
+    def _restore_queue(self, queue: WorkQueue, lines: Iterable[Line | Flush]) -> None:
         reader, replaces = self._reader, self._on_conflict is OnConflict.REPLACE
         undo = Undo(self._settings, queue, "import", restores="what was replaced")
         results: Counter[Status] = Counter()
         name, dry_run = "" if self._is_one else escaped(queue.name), self._dry_run
         with undo.report(
-            _KIND, dry_run=dry_run, reasons=_REASONS, parts=self._summary, name=name
-        ) as out:
-            out.rejected = self._rejected
-            out.extra = lambda: {
+            _KIND,
+            dry_run=dry_run,
+            reasons=_REASONS,
+            name=name,
+            rejected=self._rejected,
+            extra=lambda: {
                 "rejected": reader.rejected - self._reported,
                 "imported-before": 0,
                 **results_restored(results),
-            }
+            },
+        ) as out:
             restored = restore(
                 queue,
                 lines,
@@ -163,10 +166,9 @@ class _Run:
             if self._is_one:
                 # If this fails, the error is reported with what was done.
                 self._forget([queue])
-        status = out.finish(undo_file=undo.name)
+        out.finish(undo_file=undo.name)
         self._reported = reader.rejected
         self._rejected.clear()
-        return status
 
     def _forget(self, queues: Iterable[WorkQueue]) -> None:
         reader = self._reader

@@ -19,7 +19,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import DRY_RUN
+from rwq_cli.output.tally import DRY_RUN
 from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
 

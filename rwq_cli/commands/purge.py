@@ -30,8 +30,8 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
     queue = open_queue(settings)
     undo = Undo(settings, queue, "purge")
     purged = PurgedResults()
-    with undo.report(_KIND, dry_run=dry_run) as out:
-        out.extra = lambda: {"results": purged.results}
+    extra = lambda: {"results": purged.results}  # noqa: E731
+    with undo.report(_KIND, dry_run=dry_run, extra=extra) as out:
         if not dry_run and not is_confirmed(settings, yes=yes):
             items = count_items(queue)
             counts = queue.counts() if items else None
@@ -39,7 +39,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
             queue.connection.progress.hide()
             confirm(settings, "remove all {}", items, escaped(queue.name), leased=leased)
         out.all(purge_queue(queue, undo, results=purged, dry_run=dry_run))
-    if not (out.has_work or purged.others or purged.is_denied):
+    if not (out.tally.has_work or purged.others or purged.is_denied):
         warn_missing(settings, queue)
     if purged.is_denied:
         settings.environment.note("rwq: this user may not access results; they are kept")

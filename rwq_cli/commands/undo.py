@@ -23,7 +23,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.export_file import UndoOrigin
 from rwq_cli.output.field import COUNT, NAME, SIZE, Cut, Fields, field
-from rwq_cli.output.report import Kind, Report, Row
+from rwq_cli.output.tally import Kind, Row, Tally
 from rwq_cli.undo import catalog
 from rwq_cli.undo.file import UndoFileError, UndoState, numbered
 from rwq_cli.undo.idle import forget_idle, read_idle
@@ -281,14 +281,14 @@ def _restore(settings: Settings, plan: Restoration) -> ExitStatus:
             + _rest(run, reader, dry_run=dry_run)
         ),
         leased_in=moved_from,
-    ) as out:
-        out.rejected = [f"line {number}: {reason}" for number, reason in reader.rejected]
-        out.extra = lambda: {
+        rejected=[f"line {number}: {reason}" for number, reason in reader.rejected],
+        extra=lambda: {
             "rejected": len(reader.rejected),
             "restored-before": run.restored_before,
             "in-doubt": run.in_doubt,
             **undoing.results_restored(run.results),
-        }
+        },
+    ) as out:
         for batch in run.batches():
             out.rows(batch)
     if not dry_run:
@@ -336,21 +336,21 @@ def _prune(
         confirm_action(settings, f"rwq will delete {files}{note} ({size}).")
 
     freed = 0
-    with Report(
-        settings.out,
+    tally = Tally(
         PRUNED,
         None,
         dry_run=dry_run,
         facts={},
         explain=lambda failed: ("another rwq is writing or restoring it" for _ in failed),
         suffix=lambda: f"; {human.size(freed)}" if freed else "",
-    ) as out:
+    )
+    with settings.out.report(tally) as out:
         for entry in entries:
             path = short_path(settings, entry.path)
             with os_errors_as(UndoFileError, f"cannot delete {path}"):
                 is_deleted = catalog.delete(entry.path, dry_run=dry_run)
             freed += entry.file_bytes if is_deleted else 0
-            out.row((entry, "deleted" if is_deleted else "in-use"))
+            out.rows([(entry, "deleted" if is_deleted else "in-use")])
     return out.finish()
 
 

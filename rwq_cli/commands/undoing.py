@@ -16,7 +16,8 @@ from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output.export_file import Header, UndoOrigin
-from rwq_cli.output.report import Kind, Report
+from rwq_cli.output.records import Output
+from rwq_cli.output.tally import Kind
 from rwq_cli.undo.file import UndoFile, default_directory
 from rwq_cli.undo.idle import record_idle
 from rwq_cli.undo.servers import mark_server
@@ -70,7 +71,7 @@ class Undo(UndoFile):
         dry_run: bool,
         suffix: Callable[[], str] = str,
         **options: Any,
-    ) -> Iterator[Report[Outcome]]:
+    ) -> Iterator[Output]:
         """Yield the report (see `report_of`), and close the file at its end."""
         self._is_dry_run = dry_run
         both = lambda: suffix() + self.summary_end()  # noqa: E731

@@ -18,7 +18,7 @@ from rwq_cli.core.work.job import Job, RetryPolicy
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import DRY_RUN, Report
+from rwq_cli.output.tally import DRY_RUN, Tally
 from rwq_cli.views.working import (
     EVENTS,
     NO_PLAN,
@@ -178,14 +178,14 @@ def _run(
     counts_items: bool,
 ) -> None:
     names = ", ".join(escaped(queue.name) for queue in queues)
-    out = Report(
-        settings.out,
+    tally = Tally(
         EVENTS,
         None,
         dry_run=False,
         facts={"queues": [escaped(queue.name) for queue in queues]},
         where=partial(summary_end, settings, names),
     )
+    out = settings.out.report(tally)
     environment = settings.environment
     failure: RwqError | None = None
     with out:
@@ -206,8 +206,8 @@ def _run(
             if log is not None:
                 log.close()
     if failure is not None:
-        if out.has_work:
-            environment.note(out.summary())
+        if tally.has_work:
+            environment.note(tally.summary())
         # Outside the block: what was done does not make this error a partial success.
         raise failure
     out.finish()

@@ -1,30 +1,39 @@
-"""Output of commands that list or describe records.
+"""What a run writes: the records that it lists or describes, and what it did to items.
 
-    shown = out.table(queue.items(...), ITEM_FIELDS, ("position", "id", "bytes"), limit=50)
-    out.footer(lambda: f"{shown} shown of {queue.lengths().waiting} waiting in jobs")
+    written = out.table(queue.items(...), ITEM_FIELDS, ("position", "id", "bytes"), limit=50)
+    out.footer(lambda: f"{written} shown of {queue.lengths().waiting} waiting in jobs")
 
     out.describe(shown_items(...), SHOWN_FIELDS, sections_of)
 
-Both stream: a record is read when it is written. A generator may write notes between its records.
+    undo = Undo(settings, queue, "rm")
+    with undo.report(_KIND, dry_run=choice.dry_run) as out:
+        out.all(remove(queue, ids, undo, dry_run=choice.dry_run))   # or out.rows(…)
+    return out.finish(undo_file=undo.name)
+
+All stream: a record is read when it is written. A generator may write notes between its records.
 `--sort`, `--reverse` and `--by` are applied here: the command then passes all its records, and
-`limit`. For what a command did to items, see `output.report`.
+`limit`. Of what is done to items, rows are written as they come, if the format has rows, and
+counted in a tally. `finish` writes the first failures by name and the summary, or the JSON object,
+and returns the exit code; its arguments are further fields of the object. If Ctrl-C or a failure
+ends the run, the summary says what was done so far. A command on several queues calls
+`continue_until_end`, finishes the tally of each, and returns `end()`.
 """
 
-import csv
-import operator
-from codecs import getwriter
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from heapq import nlargest, nsmallest
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.output.escape import JsonText, escaped
+from rwq_cli.core.errors import ServerError
+from rwq_cli.exit_codes import ExitStatus, mark_partial
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Cut, Field, Fields, counted_by, plain, to_json
 from rwq_cli.output.options import OutputFormat, OutputOptions
+from rwq_cli.output.order import check, in_order
+from rwq_cli.output.rows import Layout, RowWriter
 from rwq_cli.output.sections import Section
+from rwq_cli.output.tally import Parts, Row, Tally
 
 if TYPE_CHECKING:
     from rwq_cli.output.painter import Painter
@@ -32,34 +41,39 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # A column: the name of a field, or a field that only a table has.
 Column = str | Field[Any]
-
-
-class HasUnfinished(Protocol):
-    """What knows what a run has done, if Ctrl-C ends it."""
-
-    def unfinished(self) -> str:
-        """Return what was done so far; empty if it was written already."""
+# The formats in which what is done has a row for each item.
+_WITH_ROWS = (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 
 
 class Output:
-    """Writes the records of one run in its format; if the output `continues`, `end` ends it.
+    """What a run writes in its format: the records that it lists, and what it did to items.
 
     Attributes:
-        continues: Whether more tables follow: `end` writes what follows the last record.
         is_cut: Whether there were more records than the limit, of those that are sorted or counted.
-        report: What the run does to items, once it has begun.
     """
-
-    report: HasUnfinished | None = None
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options
-        self.continues = self.is_cut = False
+        self.is_cut = self._continues = False
         self._environment = options.environment
-        self._written = self._changed_ids = 0
-        # Until `use` is called, which it is not if there are no queues.
-        self._fields: Fields[Any] = Fields("")
-        self._table: Sequence[Field[Any]] = ()
+        self._layout: Layout | None = None
+        self._tally: Tally[Any] | None = None
+        self._parts = Parts()
+        self._nothing: str | None = None
+        # The error of a write, after which work goes on without its rows.
+        self._unwritten: OSError | None = None
+        # Ctrl-C may come after the summary.
+        self._is_summarized = False
+
+    @cached_property
+    def _rows(self) -> RowWriter:
+        return RowWriter(self.options)
+
+    @cached_property
+    def painter(self) -> "Painter":
+        from rwq_cli.output.painter import Painter
+
+        return Painter(self.options)
 
     def table(
         self,
@@ -103,17 +117,19 @@ class Output:
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
         else:
-            lines, in_csv = plain_columns or columns, (*columns, *csv_also)
-            self.use(fields, lines, in_csv, unframed=unframed)
+            lines = _fields_of(plain_columns or columns, fields) or fields.columns()
+            in_csv = [] if fields.is_chosen else _fields_of((*columns, *csv_also), fields)
+            self._layout = layout = Layout(fields, lines, in_csv, unframed)
             if output is OutputFormat.IDS and id_batches is not None and not options.reads_all:
                 for ids in progress_until_first(id_batches, options):
-                    self._write_ids(ids)
+                    self._rows.write_ids(ids)
                     count += len(ids)
             else:
                 for record in records:
-                    self.write(record)
+                    self._rows.write(layout, record)
                     count += 1
-            self._end()
+            if not self._continues:
+                self._rows.end(layout)
         self._environment.stdout.flush()
         return count
 
@@ -185,88 +201,6 @@ class Output:
         self.options.end_progress()
         self._environment.stdout.write(text.encode())
 
-    def end(self) -> None:
-        """Write what follows the last record."""
-        self.continues = False
-        self._end()
-        self._environment.stdout.flush()
-
-    def _end(self) -> None:
-        if self.continues:
-            return
-        if self.options.output is OutputFormat.JSON:
-            self._environment.stdout.write(b"\n]\n" if self._written else b"[]\n")
-        if self.options.output is OutputFormat.CSV:
-            self._write_header()
-        if self._changed_ids:
-            self._environment.note(
-                "IDs that are not UTF-8 or hold control characters are shown escaped "
-                f"({self._changed_ids:,}); -0 prints them unescaped"
-            )
-
-    def use(
-        self,
-        fields: Fields[Any],
-        columns: Sequence[Column] = (),
-        table: Sequence[Column] = (),
-        *,
-        unframed: bool = False,
-    ) -> None:
-        # Without `table`, CSV has all fields. With `unframed`, nothing follows the bytes of `data`.
-        self._fields, self._write = fields, self._environment.stdout.write
-        self._columns = _fields_of(columns, fields) or fields.columns()
-        self._table = [] if fields.is_chosen else _fields_of(table, fields)
-        self._unframed = unframed
-        self._csv = csv.writer(getwriter("utf-8")(self._environment.stdout), lineterminator="\n")
-
-    def write(self, record: Any) -> None:
-        output, fields, write = self.options.output, self._fields, self._write
-        if output is OutputFormat.PLAIN:
-            line = "\t".join(plain(column.get(record)) for column in self._columns)
-            write(line.encode() + b"\n")
-        elif output is OutputFormat.JSON:
-            self.write_object(fields.json(record))
-            return
-        elif output is OutputFormat.JSONL:
-            write(to_json(fields.json(record)) + b"\n")
-        elif output is OutputFormat.CSV:
-            self._write_header()
-            values = [column.get(record) for column in self._table] or fields.flat(record).values()
-            self._csv.writerow(map(plain, values))
-        elif output is OutputFormat.IDS:
-            item_id = fields.id and fields.id.get(record)
-            if item_id is not None:
-                self._write_ids([item_id.encode() if isinstance(item_id, str) else item_id])
-        else:
-            data = fields.data and fields.data.get(record)
-            end = b"\0" if self.options.null_separated else b"" if self._unframed else b"\n"
-            if data is not None:
-                write(data)
-                write(end)
-        self._written += 1
-
-    def write_object(self, value: dict[str, Any]) -> None:
-        # Only now: an error before the first record leaves stdout empty.
-        self._write(b",\n " if self._written else b"[\n ")
-        self._write(to_json(value))
-        self._written += 1
-
-    def _write_ids(self, ids: Sequence[bytes]) -> None:
-        if self.options.null_separated:
-            self._write(b"\0".join((*ids, b"")))
-            return
-        joined = b"".join(ids)
-        if not (joined.isascii() and joined.decode().isprintable()):
-            escaped_ids = [escaped(item_id).encode() for item_id in ids]
-            self._changed_ids += sum(map(operator.ne, escaped_ids, ids))
-            ids = escaped_ids
-        self._write(b"\n".join((*ids, b"")))
-
-    def _write_header(self) -> None:
-        if self._fields.all and not self._written:
-            titles = [column.flat_name for column in self._table]
-            self._csv.writerow(titles or self._fields.flat_names)
-
     def sections(
         self, sections: Iterable[Section], *, is_first: bool = True, by_rich: bool = True
     ) -> None:
@@ -282,16 +216,10 @@ class Output:
             self.painter.section(section, by_rich=by_rich)
             is_first = False
 
-    @cached_property
-    def painter(self) -> "Painter":
-        from rwq_cli.output.painter import Painter
-
-        return Painter(self.options)
-
     def footer(self, line: Callable[[], str]) -> None:
         """Write the note that `line` returns below a table; other formats, only to a terminal."""
         environment, is_table = self._environment, self.options.output.is_table
-        if not is_table and (self.continues or not environment.stderr_is_terminal):
+        if not is_table and (self._continues or not environment.stderr_is_terminal):
             return
         text = line()
         if self.options.colour and is_table and environment.stderr_is_terminal:
@@ -304,6 +232,131 @@ class Output:
     def note(self, line: str) -> None:
         self._environment.flush()
         self._environment.note(line, once=True)
+
+    def continue_until_end(self, *, nothing: str | None = None) -> None:
+        """Let more tables, or tallies, follow the first one; `end` writes what follows the last.
+
+        Args:
+            nothing: What `unfinished` returns as long as nothing is done.
+        """
+        self._continues, self._nothing = True, nothing
+
+    def end(self) -> ExitStatus:
+        """Write what follows the last record; return the exit code of all tallies."""
+        environment, output, parts = self._environment, self.options.output, self._parts
+        if self._continues:
+            self._continues = False
+            if output is OutputFormat.JSON or output in _WITH_ROWS:
+                self._rows.end(self._layout)
+            environment.stdout.flush()
+            if (line := parts.idle_summary()) and output is not OutputFormat.JSON:
+                environment.note(line)
+        return parts.status
+
+    def report(self, tally: Tally[Any]) -> Self:
+        """Begin to count what is done in this tally, within a `with` block."""
+        names, fields = self.options.fields, tally.kind.fields
+        if names and self.options.output in _WITH_ROWS:
+            fields = fields.only(names)
+        self._tally, self._layout = tally, Layout(fields, fields.columns())
+        self._unwritten, self._is_summarized = None, False
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        """Say what was done so far if a failure ended the block."""
+        # The error of a lost server says itself what was acknowledged.
+        if isinstance(error, Exception) and not isinstance(error, ServerError):
+            self.note_unfinished()
+            if self.tally.successes and not self.tally.dry_run:
+                mark_partial(error)
+
+    @property
+    def tally(self) -> Tally[Any]:
+        """The counts of what is done; with several queues, in the last one."""
+        assert self._tally is not None
+        return self._tally
+
+    def unfinished(self) -> str | None:
+        """Say what a run that Ctrl-C ended has done; "" if it was written, None if not begun."""
+        tally = self._tally
+        if tally is None or (self._continues and not tally.has_work):
+            return "" if self._parts.has_work else self._nothing
+        return "" if self._is_summarized else tally.summary()
+
+    def note_unfinished(self) -> None:
+        if self.tally.has_work:
+            self.options.end_progress()
+            self._explained()
+            self._environment.error(self.tally.labelled(self.tally.summary()))
+
+    def _explained(self) -> list[tuple[Any, str]]:
+        """Name the first failures, each with its reason, for people; return both."""
+        reasons = self.tally.reasons()
+        if not self.options.output.is_machine_readable:
+            for outcome, reason in reasons:
+                item_id = escaped(self.tally.kind.item_id(outcome))
+                self._environment.error(f"rwq: {item_id}: {reason}")
+        return reasons
+
+    def all(self, outcomes: Any) -> None:
+        """Count and write outcomes of the core, which does the work while they are read."""
+        for batch in outcomes.batches:
+            self.rows(batch)
+
+    def rows(self, batch: Any, queue: bytes | None = None) -> None:
+        """Count and write a batch of outcomes; the queue is that of the tally, unless given."""
+        self.tally.add(batch)
+        if self.options.output in _WITH_ROWS and self._unwritten is None:
+            self._write(batch, self.tally.queue if queue is None else queue)
+
+    def _write(self, batch: Iterable[Any], queue: bytes | None) -> None:
+        """Write rows. If stdout is closed (`rwq complete - | head`) or full, work goes on."""
+        if self._environment.stdout_is_terminal:
+            self.options.end_progress()
+        kind, dry_run, layout = self.tally.kind, self.tally.dry_run, self._layout
+        assert layout is not None
+        shows_all = kind.shows_all and self.options.output is not OutputFormat.IDS
+        try:
+            for outcome in batch:
+                if shows_all or kind.word(outcome) in kind.printed:
+                    self._rows.write(layout, Row(queue, outcome, dry_run))
+        except OSError as error:
+            self._unwritten = error
+
+    def finish(self, **facts: object) -> ExitStatus:
+        """Write what follows the rows, and return the exit code; JSON includes these facts."""
+        environment, output, tally = self._environment, self.options.output, self.tally
+        with self:
+            self.options.end_progress()
+            reasons = self._explained()
+            if output.is_table or output is OutputFormat.PLAIN:
+                for line in tally.preview_lines():
+                    environment.note(tally.labelled(line))
+            with suppress(BrokenPipeError):
+                self._end_tally(facts, reasons)
+            self._is_summarized = True
+            has_summary = not self._continues or tally.is_worth_a_part
+            if output is not OutputFormat.JSON and has_summary:
+                write = environment.error if tally.is_news else environment.note
+                write(tally.labelled(tally.summary()))
+            return self._parts.add(tally)
+
+    def _end_tally(self, facts: Mapping[str, object], reasons: Sequence[tuple[Any, str]]) -> None:
+        stdout, output = self._environment.stdout, self.options.output
+        if self._unwritten is not None:
+            raise self._unwritten
+        if output is OutputFormat.JSON:
+            summary = self.tally.json(facts, reasons, self.options.fields)
+            if self._continues:
+                self._rows.write_object(summary)
+            else:
+                stdout.write(to_json(summary) + b"\n")
+        elif output in _WITH_ROWS and not self._continues:
+            self._rows.end(self._layout)
+        stdout.flush()
 
 
 def _fields_of(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:
@@ -328,67 +381,3 @@ def progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterat
             options.end_progress()
         yield record
     options.end_progress()
-
-
-def check(fields: Fields[Any], options: OutputOptions) -> None:
-    output = options.output
-    if options.by is not None and not fields.is_stream:
-        fields = counted_by((), fields, options.by)[1]
-    if options.fields is not None:
-        # A summary has fields of its own.
-        if not (fields.has_summary and output is OutputFormat.JSON):
-            fields.only(options.fields)
-        if output.is_raw:
-            raise InvalidArgument(f"--fields cannot be used with -o {output}", "use -o plain")
-    if fields.is_stream:
-        if options.reads_all:
-            raise InvalidArgument(
-                "--sort, --reverse and --by work only for listings",
-                "this command streams its records",
-            )
-        return
-    if options.sort is not None:
-        fields.columns_of(options.sort)
-    if output is OutputFormat.IDS and fields.has_other_ids and options.is_ordered:
-        raise InvalidArgument(
-            "-o ids prints items, and --sort and --reverse order what this command lists",
-            "leave them out",
-        )
-    if output.is_raw and not fields.has(output):
-        others = [other for other in OutputFormat if not other.is_raw]
-        raise InvalidArgument(
-            f"-o {output} has nothing to print for this command", f"use one of {', '.join(others)}"
-        )
-
-
-def in_order(
-    records: Iterable[T], fields: Fields[T], options: OutputOptions, count: int | None
-) -> Iterator[T]:
-    """Yield the first `count` records in the requested order; all are read, only these kept."""
-    if options.sort is None:
-        yield from reversed(deque(records, count))
-        return
-    value, is_reversed = fields.columns_of(options.sort)[0].get, options.reverse
-
-    def key(record: T) -> tuple[bool, object]:
-        content = value(record)
-        # Records without a value come last, in either order.
-        return (content is None) is not is_reversed, None if content is None else _sort_key(content)
-
-    if count is None:
-        yield from sorted(records, key=key, reverse=is_reversed)
-    else:
-        yield from (nlargest if is_reversed else nsmallest)(count, records, key=key)
-
-
-def _sort_key(value: Any) -> tuple[bool, float, bytes]:
-    """Order numbers by their value, before texts by their bytes."""
-    if isinstance(value, JsonText):
-        # A number inside JSON data.
-        try:
-            value = float(value)
-        except ValueError:
-            return True, 0, value.encode()
-    if isinstance(value, int | float):
-        return False, value, b""
-    return True, 0, value if isinstance(value, bytes) else str(value).encode()

@@ -15,8 +15,8 @@ from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.field import ID, NAME, Field, Fields, attribute, field, plain
 from rwq_cli.output.progress import LiveLine
-from rwq_cli.output.report import Kind, Row
 from rwq_cli.output.sections import COMMAND_STYLE, Section
+from rwq_cli.output.tally import Kind, Row
 from rwq_cli.views.command_lines import shell_word
 from rwq_cli.work.notes import STARTED, Event, Notes, Progress, counted
 from rwq_cli.work.programs import Invocation

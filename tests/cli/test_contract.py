@@ -12,7 +12,7 @@ import redis
 
 from rwq_cli.cli.options import GLOBAL_NAMES
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import WORDS
+from rwq_cli.output.tally import WORDS
 from tests.conftest import Foreign, contents
 from tests.driver import Result, Rwq, configure
 from tests.verbs import COMMANDS, LINES, VERBS, WITH_SERVER, fill, has_option, words_of

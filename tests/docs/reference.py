@@ -18,7 +18,7 @@ from rwq_cli.core.repair.doctor import FIXED
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.field import Fields
-from rwq_cli.output.report import WORDS
+from rwq_cli.output.tally import WORDS
 from rwq_cli.topics import RECIPES, VARIABLES
 from rwq_cli.views.counts import Tick
 from rwq_cli.views.meanings import REMEDIES, STATES

@@ -8,7 +8,7 @@ import pytest
 from rwq_cli.core.model import Status
 from rwq_cli.core.repair.clean import Repair
 from rwq_cli.core.work.job import Fate
-from rwq_cli.output.report import WORDS
+from rwq_cli.output.tally import WORDS
 from tests.conftest import Foreign
 from tests.docs import reference
 from tests.docs.pages import pages, text_of
