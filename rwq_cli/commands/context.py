@@ -22,7 +22,7 @@ from rwq_cli.core.server.urls import mask_url
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Cut, Field, Fields, field
 from rwq_cli.output.sections import Line, Section
-from rwq_cli.undo.file import unwritable_because
+from rwq_cli.undo.directory import unwritable_because
 from rwq_cli.views.health import refusal_in_words, status_parts
 
 # A record is its JSON object.

@@ -23,7 +23,7 @@ from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.snapshots import ItemSnapshot
-from rwq_cli.input.export_file import ExportReader
+from rwq_cli.input.export_reader import ExportReader
 from rwq_cli.output.field import ID, Fields, field
 
 _SAME: dict[str, Any] = {"show": {None: "", True: "same", False: "differs"}.get}

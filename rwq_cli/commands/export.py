@@ -16,8 +16,8 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.snapshots import ItemSnapshot
 from rwq_cli.exit_codes import batch_status
 from rwq_cli.output import human
-from rwq_cli.output.export_file import (
-    Header,
+from rwq_cli.output.export_lines import (
+    ExportHeader,
     entry_line,
     export_end_line,
     header_line,
@@ -70,9 +70,11 @@ class _Run:
 
     def write(self) -> ExitStatus:
         stdout, opened = self._settings.environment.stdout, self._opened
-        header = Header(b"", opened.queues[0].now_ms() if opened.queues and not self._only else 0)
+        header = ExportHeader(
+            b"", opened.queues[0].now_ms() if opened.queues and not self._only else 0
+        )
         if self._only is not None:
-            header = Header(self._only.queue, self._only.exported_ms)
+            header = ExportHeader(self._only.queue, self._only.exported_ms)
         stdout.write(header_line(header))
         written = 0
         for lines in progress_until_first(opened.each(self._lines), self._settings):

@@ -24,7 +24,7 @@ from rwq_cli.core.keys import is_text
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.reads import read_facts
-from rwq_cli.input.export_file import ExportReader
+from rwq_cli.input.export_reader import ExportReader
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.tally import NAMED_FAILURES

@@ -21,12 +21,13 @@ from rwq_cli.core.server.urls import is_same_server
 from rwq_cli.environment import has_terminal, os_errors_as
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.export_file import UndoOrigin
+from rwq_cli.output.export_lines import UndoOrigin, UndoState
 from rwq_cli.output.field import COUNT, NAME, SIZE, Cut, Fields, field
 from rwq_cli.output.tally import Kind, Row, Tally
 from rwq_cli.undo import catalog
-from rwq_cli.undo.file import UndoFileError, UndoState, numbered
+from rwq_cli.undo.directory import numbered
 from rwq_cli.undo.idle import forget_idle, read_idle
+from rwq_cli.undo.journal import UndoFileError
 from rwq_cli.undo.run import UndoReader, UndoRun
 from rwq_cli.undo.servers import is_from
 

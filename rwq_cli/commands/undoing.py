@@ -14,16 +14,17 @@ from rwq_cli.commands import ExitStatus, Settings, escaped
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.input.export_file import ExportReader
-from rwq_cli.output.export_file import Header, UndoOrigin
+from rwq_cli.input.export_reader import ExportReader
+from rwq_cli.output.export_lines import ExportHeader, UndoOrigin
 from rwq_cli.output.records import Output
 from rwq_cli.output.tally import Kind
-from rwq_cli.undo.file import UndoFile, default_directory
+from rwq_cli.undo.directory import default_directory
 from rwq_cli.undo.idle import record_idle
+from rwq_cli.undo.journal import UndoJournal
 from rwq_cli.undo.servers import mark_server
 
 
-class Undo(UndoFile):
+class Undo(UndoJournal):
     """The undo file of one run of a command on a queue, and the outcomes of that run."""
 
     def __init__(
@@ -44,7 +45,7 @@ class Undo(UndoFile):
             to: The queue that items are moved to, with its server and context if that is another.
         """
 
-        def header() -> Header:
+        def header() -> ExportHeader:
             context, mark = settings.server.context, mark_server(queue)
             origin = UndoOrigin(
                 verb,
@@ -57,7 +58,7 @@ class Undo(UndoFile):
                 round(1000 * time()),
                 *mark,
             )
-            return Header(queue.name, queue.now_ms(), origin)
+            return ExportHeader(queue.name, queue.now_ms(), origin)
 
         super().__init__(undo_directory(settings), header)
         self._settings, self._queue, self._restores = settings, queue, restores

@@ -1,6 +1,7 @@
 """A line on stderr that is redrawn: progress with rate and time left, or a worker's status.
 
-rich is imported for the first line: most work ends before one is shown.
+rich is imported for the first line: most work ends before one is shown. `rich.progress` measures a
+rate from the first call on, and takes as long to import as a short command takes to run.
 """
 
 import time

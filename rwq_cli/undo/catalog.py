@@ -10,10 +10,17 @@ from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshots import ItemSnapshot
 from rwq_cli.environment import os_reason
-from rwq_cli.input.export_file import parse_header, parse_line
+from rwq_cli.input.export_reader import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
-from rwq_cli.output.export_file import BEGUN_LINE, ControlWord, Header, Trailer, UndoOrigin
-from rwq_cli.undo.file import UNDONE, UndoState, lock, numbered, open_undo_file
+from rwq_cli.output.export_lines import (
+    BEGUN_LINE,
+    ControlWord,
+    ExportHeader,
+    Trailer,
+    UndoOrigin,
+    UndoState,
+)
+from rwq_cli.undo.directory import UNDONE, lock, numbered, open_undo_file
 from rwq_cli.undo.run import UndoFileBusy, UndoReader
 
 OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
@@ -32,7 +39,7 @@ class UndoEntry(NamedTuple):
     time_ms: int
     file_bytes: int
     state: UndoState
-    header: Header | None = None
+    header: ExportHeader | None = None
     items: int = 0
     results: int = 0
     reason: str | None = None
@@ -66,14 +73,14 @@ def _read(number: int, path: Path) -> UndoEntry:
         return entry._replace(reason=os_reason(error))
     except InvalidArgument as error:
         return entry._replace(reason=error.message.replace(str(path), "it"))
-    state = UndoState.RESTORED if path.name.endswith(UNDONE) else UndoState(trailer.state)
+    state = UndoState.RESTORED if path.name.endswith(UNDONE) else trailer.state
     time_ms = (header.origin and header.origin.written_ms) or entry.time_ms
     return entry._replace(
         time_ms=time_ms, header=header, items=trailer.items, results=trailer.results, state=state
     )
 
 
-def _read_header(file: BinaryIO, path: Path) -> Header:
+def _read_header(file: BinaryIO, path: Path) -> ExportHeader:
     line = file.readline(_HEADER_BYTES)
     if not line:
         raise InvalidArgument("it is empty")
@@ -102,7 +109,7 @@ def _trailer_of(line: bytes) -> Trailer | None:
             _, entry = parse_line(line)
             if not isinstance(entry, ItemSnapshot | Result) and entry.word is ControlWord.CLOSED:
                 value = entry.value
-                return Trailer(value.items, value.results, UndoState(value.state))
+                return Trailer(value.items, value.results, value.state)
     return None
 
 
@@ -127,7 +134,7 @@ def _count(file: BinaryIO) -> Trailer:
         elif entry.word is ControlWord.BEGUN:
             counts = counts._replace(state=UndoState.BEGUN)
         elif entry.word is ControlWord.CLOSED:
-            counts = counts._replace(state=UndoState(entry.value.state))
+            counts = counts._replace(state=entry.value.state)
     return counts
 
 

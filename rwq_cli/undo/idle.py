@@ -10,7 +10,7 @@ from pathlib import Path
 from time import time
 from typing import NamedTuple
 
-from rwq_cli.undo.file import numbered
+from rwq_cli.undo.directory import numbered
 
 
 class IdleVerb(NamedTuple):

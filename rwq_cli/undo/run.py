@@ -18,16 +18,17 @@ from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.snapshots import End, ItemSnapshot
 from rwq_cli.environment import os_errors_as, os_reason
-from rwq_cli.input.export_file import ControlLine, parse_header, parse_line
+from rwq_cli.input.export_reader import ControlLine, parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
-from rwq_cli.output.export_file import (
+from rwq_cli.output.export_lines import (
     BEGUN_LINE,
     ControlWord,
     Trailer,
+    UndoState,
     control_line,
     trailer_line,
 )
-from rwq_cli.undo.file import UNDONE, UndoState, append, lock, open_undo_file
+from rwq_cli.undo.directory import UNDONE, append, lock, open_undo_file
 
 
 class UndoFileBusy(RwqError, code="undo-file-busy"): ...

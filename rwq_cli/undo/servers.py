@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rwq_cli.core.errors import ServerError, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.server.urls import is_same_database
-from rwq_cli.output.export_file import UndoOrigin
+from rwq_cli.output.export_lines import UndoOrigin
 
 _KEY_S = 90 * 24 * 3600
 

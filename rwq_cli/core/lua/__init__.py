@@ -96,7 +96,7 @@ class Script(NamedTuple):
     items_max: int
 
 
-class Header(NamedTuple):
+class ScriptHeader(NamedTuple):
     includes: tuple[str, ...]
     args: tuple[tuple[str, str], ...]
     rest: str
@@ -194,12 +194,12 @@ def libraries_of(file: str) -> list[str]:
 
 
 @cache
-def header_of(file: str) -> Header:
+def header_of(file: str) -> ScriptHeader:
     lines = list(takewhile(lambda line: line.startswith("--"), _read(file).split("\n")))
     # A line that is indented further goes on with the one before it.
     text = re.sub(r"\n--   +", " ", "\n".join(lines))
     included = re.findall(r"^-- include: (.*)$", text, re.M)
-    return Header(
+    return ScriptHeader(
         includes=tuple(f"lib/{library}" for library in re.findall(r"\w+", " ".join(included))),
         args=tuple(re.findall(r"^-- arg ([a-z]\w*)(?::(\w+))?", text, re.M)),
         rest="".join(re.findall(r"^-- rest (\w+)", text, re.M)),

@@ -24,7 +24,7 @@ from rwq_cli.descriptors import unmarked
 from rwq_cli.environment import Environment
 from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input, split
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.output.export_file import VERSION, ControlWord, Header, UndoOrigin
+from rwq_cli.output.export_lines import VERSION, ControlWord, ExportHeader, UndoOrigin, UndoState
 from rwq_cli.output.json_text import field_error, reason_of
 
 _Whole = Annotated[int, Meta(ge=0, le=TIME_MS_MAX)]
@@ -41,13 +41,13 @@ class _Lease(Struct):
     ttl_ms: _Whole | None = None
 
 
-class _Trailer(Struct):
+class _TrailerLine(Struct):
     items: int
     results: int
-    state: str
+    state: UndoState
 
 
-class _Header(Struct):
+class _HeaderLine(Struct):
     rwq_export: _Whole = 0
     queue: str | None = None
     queue_b64: bytes | None = None
@@ -60,7 +60,7 @@ class _Counts(Struct):
     results: _Whole
 
 
-class _Record(Struct):
+class _EntryLine(Struct):
     # In a file with several queues.
     queue: str | None = None
     queue_b64: bytes | None = None
@@ -92,13 +92,13 @@ class _Record(Struct):
     written: str | UnsetType = UNSET
     begun: bool | UnsetType = UNSET
     restored: bool | UnsetType = UNSET
-    closed: _Trailer | UnsetType = UNSET
+    closed: _TrailerLine | UnsetType = UNSET
     lines_b64: bytes = b""
     export_end: _Counts | UnsetType = UNSET
 
 
 class ControlLine(NamedTuple):
-    """A line of an undo file that is neither an item nor a result; see `rwq_cli.undo.file`."""
+    """A line of an undo file that is neither an item nor a result; see `rwq_cli.undo.journal`."""
 
     # The item of `NOT_REMOVED`, the bitmap of `RESTORED`, and the value of the others.
     word: ControlWord
@@ -107,18 +107,18 @@ class ControlLine(NamedTuple):
     value: Any
 
 
-_decode_record = Decoder(_Record).decode
-_decode_header = Decoder(_Header).decode
+_decode_record = Decoder(_EntryLine).decode
+_decode_header = Decoder(_HeaderLine).decode
 
 
-def parse_header(line: bytes, name: str) -> Header:
+def parse_header(line: bytes, name: str) -> ExportHeader:
     """Parse a file's header; raises `InvalidArgument` if it is none, or of a later version."""
     line, encoded = unmarked(line, name), b""
     try:
         header = _decode_header(line)
         encoded = b64decode(str((header.undo or {}).get("to_b64") or ""))
     except (ValueError, RecursionError) as error:
-        header, field = _Header(), str(error).partition(" - at `$.")[2]
+        header, field = _HeaderLine(), str(error).partition(" - at `$.")[2]
         if field and field != "rwq_export`":
             raise InvalidArgument(f"the header of {name} cannot be used: {field_error(error)}")
     version = header.rwq_export
@@ -139,7 +139,7 @@ def parse_header(line: bytes, name: str) -> Header:
         same: dict[str, Any] = {field: undo.get(field) for field in UndoOrigin._fields}
         same["to"] = _bytes(same["to"], encoded or None)
         origin = UndoOrigin(**{**same, "server": str(undo.get("server"))})
-    return Header(queue if queue and version == 1 else b"", header.exported_ms or 0, origin)
+    return ExportHeader(queue if queue and version == 1 else b"", header.exported_ms or 0, origin)
 
 
 def parse_line(line: bytes) -> tuple[bytes | None, ItemSnapshot | Result | ControlLine]:
@@ -163,7 +163,7 @@ def parse_line(line: bytes) -> tuple[bytes | None, ItemSnapshot | Result | Contr
     raise BadRecord("it has no id")
 
 
-def _item(record: _Record, item_id: bytes) -> ItemSnapshot:
+def _item(record: _EntryLine, item_id: bytes) -> ItemSnapshot:
     data = _bytes(record.data, record.data_b64)
     if data is None:
         raise BadRecord("it has neither data nor data_b64")
@@ -196,7 +196,7 @@ def _item(record: _Record, item_id: bytes) -> ItemSnapshot:
     )
 
 
-def _result(record: _Record, item_id: bytes) -> Result:
+def _result(record: _EntryLine, item_id: bytes) -> Result:
     if record.status is None or record.completed_ms is None:
         raise BadRecord("it is a result without a status or a time")
     result = _bytes(record.result, record.result_b64)

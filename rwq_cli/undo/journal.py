@@ -20,102 +20,38 @@ completely is `7.jsonl.undone`. The process that writes or restores a file holds
 Several users may share the directory: a file is for the group, too, if its directory is.
 """
 
-import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from enum import StrEnum
 from itertools import repeat
 from pathlib import Path
-from typing import BinaryIO, Self, cast
+from typing import BinaryIO, Self
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import Journal
 from rwq_cli.core.state.snapshots import ItemSnapshot
-from rwq_cli.environment import is_full, os_reason, try_flock, user_directory
+from rwq_cli.environment import is_full, os_reason
 from rwq_cli.exit_codes import Fault
-from rwq_cli.output.export_file import (
+from rwq_cli.output.export_lines import (
     ControlWord,
-    Header,
+    ExportHeader,
     Trailer,
+    UndoState,
     control_line,
     entry_line,
     header_line,
     trailer_line,
 )
 from rwq_cli.output.field import bytes_fields
-
-SUFFIX = ".jsonl"
-UNDONE = ".undone"
+from rwq_cli.undo.directory import SUFFIX, append, make_directory, numbered, sync_directory
 
 
 class UndoFileError(Fault, code="undo-file"): ...
 
 
-class UndoState(StrEnum):
-    UNUSED = "unused"
-    # An undo is running or was interrupted; or it has ended without restoring everything.
-    BEGUN = "begun"
-    INCOMPLETE = "incomplete"
-    RESTORED = "restored"
-    UNREADABLE = "unreadable"
-
-
-def default_directory(variables: Mapping[str, str]) -> Path:
-    return user_directory(variables, "XDG_STATE_HOME", ".local/state") / "rwq" / "undo"
-
-
-def unwritable_because(directory: Path) -> str | None:
-    existing = next(path for path in (directory, *directory.parents) if path.exists())
-    is_writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
-    return None if is_writable else f"{existing} cannot be written"
-
-
-def open_undo_file(path: Path, mode: str = "rb") -> BinaryIO:
-    """Open a file; raises OSError for a pipe or a device, which may have no end."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return cast(BinaryIO, path.open(mode))
-
-
-def append(file: BinaryIO, end: int, lines: bytes) -> int:
-    """Write lines at `end` so that they survive a crash of this machine; returns the new end."""
-    descriptor, at, unwritten = file.fileno(), end, memoryview(lines)
-    try:
-        while unwritten:
-            written = os.pwrite(descriptor, unwritten, at)
-            at, unwritten = at + written, unwritten[written:]
-        # A line that was cut off may have reached further.
-        os.ftruncate(descriptor, at)
-        os.fsync(descriptor)
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, end)
-        raise
-    return at
-
-
-def lock(file: BinaryIO) -> bool:
-    try:
-        return try_flock(file.fileno(), fcntl.LOCK_EX)
-    except OSError:
-        # A file system without locks.
-        return True
-
-
-def numbered(directory: Path) -> dict[int, Path]:
-    """Return the undo files of a directory by their numbers, latest first."""
-    files = {}
-    for path in directory.iterdir() if directory.is_dir() else ():
-        number, suffix, rest = path.name.partition(SUFFIX)
-        if suffix and rest in ("", UNDONE) and number.isascii() and number.isdecimal():
-            files[int(number)] = path
-    return dict(sorted(files.items(), reverse=True))
-
-
-class UndoFile(Journal):
+class UndoJournal(Journal):
     """Writes an undo file, as the journal of a removal; it is created with the first item.
 
     Lines are written so that they survive a crash of this machine. If that fails, an
@@ -128,7 +64,7 @@ class UndoFile(Journal):
         results: The same of results.
     """
 
-    def __init__(self, directory: Path, header: Callable[[], Header]) -> None:
+    def __init__(self, directory: Path, header: Callable[[], ExportHeader]) -> None:
         self.directory, self._header = directory, header
         self._file: BinaryIO | None = None
         self._end = 0
@@ -195,7 +131,7 @@ class UndoFile(Journal):
             self._pending = b""
 
     def _open(self, header: bytes) -> BinaryIO:
-        _make_directory(self.directory)
+        make_directory(self.directory)
         mode = 0o660 if self.directory.stat().st_mode & stat.S_IWGRP else 0o600
         while self.path is None:
             number = max(numbered(self.directory), default=0) + 1
@@ -213,21 +149,5 @@ class UndoFile(Journal):
             fcntl.flock(file, fcntl.LOCK_EX)
         self._pending = header
         # The name, too, has to survive a crash.
-        _sync_directory(self.directory)
+        sync_directory(self.directory)
         return file
-
-
-def _make_directory(directory: Path) -> None:
-    """Create a directory so that its name survives a crash, for its user alone."""
-    if not directory.exists():
-        _make_directory(directory.parent)
-        directory.mkdir(mode=0o700, exist_ok=True)
-        _sync_directory(directory.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -35,7 +35,7 @@ class UndoOrigin(NamedTuple):
         return self.server if self.context is None else f"{self.context} ({self.server})"
 
 
-class Header(NamedTuple):
+class ExportHeader(NamedTuple):
     """The first line: the queue, empty if each line names its own, and when reading began."""
 
     queue: bytes
@@ -44,7 +44,7 @@ class Header(NamedTuple):
 
 
 class ControlWord(StrEnum):
-    """The kind of a control line: of an undo file, see `rwq_cli.undo.file`, or an export's last."""
+    """The kind of a control line: the last of an export; others, see `rwq_cli.undo.journal`."""
 
     NOT_REMOVED = "kept"
     REMOVED = "taken"
@@ -55,16 +55,25 @@ class ControlWord(StrEnum):
     EXPORT_END = "export_end"
 
 
+class UndoState(StrEnum):
+    UNUSED = "unused"
+    # An undo is running or was interrupted; or it has ended without restoring everything.
+    BEGUN = "begun"
+    INCOMPLETE = "incomplete"
+    RESTORED = "restored"
+    UNREADABLE = "unreadable"
+
+
 class Trailer(NamedTuple):
     """What the last line of an undo file sums up: how many items and results there are to restore,
     and how far they are restored, see `UndoState`."""
 
     items: int
     results: int
-    state: str
+    state: UndoState
 
 
-def header_line(header: Header) -> bytes:
+def header_line(header: ExportHeader) -> bytes:
     origin = header.origin
     fields = {
         "rwq_export": 1 if header.queue else VERSION,
