@@ -160,15 +160,6 @@ def read_payload(environment: Environment, name: str, what: str = "payload") -> 
     return result
 
 
-def _noting_null(
-    environment: Environment, groups: Iterator[list[bytes] | Flush]
-) -> Iterator[list[bytes] | Flush]:
-    for group in groups:
-        if not isinstance(group, Flush) and any(b"\0" in line for line in group):
-            environment.note("lines of stdin hold NUL; -0 reads IDs that end with it", once=True)
-        yield group
-
-
 def read_ids(
     environment: Environment, arguments: Sequence[str], *, null_separated: bool
 ) -> Iterator[bytes | Flush]:
@@ -187,10 +178,18 @@ def read_ids(
         environment.note("reading IDs from the terminal, one per line; Ctrl-D ends")
     with open_input(environment, "-") as stdin:
         groups = split(environment, stdin, b"\0" if null_separated else b"\n")
-    if not null_separated:
-        groups = _noting_null(environment, groups)
-    ids = ((group,) if isinstance(group, Flush) else filter(None, group) for group in groups)
-    return chain.from_iterable(ids)
+
+    def ids() -> Iterator[Iterable[bytes | Flush]]:
+        for group in groups:
+            if isinstance(group, Flush):
+                yield (group,)
+                continue
+            if b"\0" in b"".join(group):
+                note = "lines of stdin hold NUL; -0 reads IDs that end with it"
+                environment.note(note, once=True)
+            yield filter(None, group)
+
+    return chain.from_iterable(ids())
 
 
 class Pace:

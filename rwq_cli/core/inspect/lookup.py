@@ -18,15 +18,14 @@ from rwq_cli.core.state.expected import FirstLook, Positions
 from rwq_cli.core.state.reads import FACT_FIELDS, parse_facts, read_facts, read_parts
 from rwq_cli.core.state.rules import Facts, whole_ms
 
-_ByID = Mapping[bytes, Positions]
 _PositionsByID = dict[bytes, list[int]]
 
 
 class Places(NamedTuple):
     """By ID, its places in main, where 0 is next, and in processing, where 0 is the oldest."""
 
-    main: _ByID
-    processing: _ByID
+    main: Mapping[bytes, list[int]]
+    processing: Mapping[bytes, list[int]]
 
 
 def places_of(queue: Queue, ids: Collection[bytes]) -> Places:

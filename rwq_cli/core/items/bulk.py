@@ -183,13 +183,14 @@ class Seen(NamedTuple):
         if not in_order:
             # One walk may serve several calls.
             listed = (
-                sorted(filter(by_id.__contains__, ids), key=lambda item_id: by_id[item_id][0])
+                sorted(filter(by_id.__contains__, ids), key=by_id.__getitem__)
                 for by_id in self.places
             )
             ids = dict.fromkeys(chain(*listed, ids))
-        main, processing = self.places
-        entries = [(main.get(item_id, ()), processing.get(item_id, ())) for item_id in ids]
-        return Located(list(ids), "windows", entries, self.since_ms, self.lengths)
+        main, processing = (
+            [by_id.get(item_id, ()) for item_id in ids] if by_id else () for by_id in self.places
+        )
+        return Located(list(ids), "windows", (main, processing), self.since_ms, self.lengths)
 
 
 def rounds(

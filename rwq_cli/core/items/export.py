@@ -85,8 +85,8 @@ class Export:
         for page in cursor:
             positions = {entry: (place,) for place, entry in enumerate(page, cursor.offset)}
             fresh = self._fresh(page, takes=True)
-            entries = [((), positions[i]) if number else (positions[i], ()) for i in fresh]
-            yield Located(fresh, "windows", entries)
+            column = [positions[item_id] for item_id in fresh]
+            yield Located(fresh, "windows", ((), column) if number else (column, ()))
 
     def _snapshots(self, calls: Iterable[Located]) -> Iterator[list[ItemSnapshot]]:
         for _, items in read_snapshots(self._queue, calls, self.skipped):

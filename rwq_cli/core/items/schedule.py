@@ -3,6 +3,7 @@
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from rwq_cli.core.batches import BLOCK_IDS, Flush, acknowledged, in_batches
@@ -13,7 +14,7 @@ from rwq_cli.core.inspect.cursor import PAGE_SIZE, ScheduledCursor
 from rwq_cli.core.items.bulk import by_script, run
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
-from rwq_cli.core.state.expected import ANY, Entries, Expected, Located
+from rwq_cli.core.state.expected import ANY, Expected, Located
 
 # The guard of a buried item holds the reason twice, once under each lease name.
 REASON_BYTES_MAX = 1024
@@ -138,20 +139,15 @@ def _in_turn(calls: Iterable[Located], dry_run: bool) -> Iterator[Located]:
     what they put at the right end."""
     gone: tuple[list[int], list[int]] = [], []
 
-    def now(pair: Entries) -> Entries:
+    for call in calls:
         # What was nearer to the left end has gone from there.
         main, processing = (
-            [position + len(removed) - bisect_right(removed, position) for position in positions]
-            for removed, positions in zip(gone, pair, strict=True)
+            [[at + len(removed) - bisect_right(removed, at) for at in places] for places in column]
+            for removed, column in zip(gone, call.entries, strict=True)
         )
-        return main, processing
-
-    for call in calls:
-        yield call._replace(entries=[now(pair) for pair in call.entries])
-        for pair in () if dry_run else call.entries:
-            for removed, positions in zip(gone, pair, strict=True):
-                removed += positions
-        for removed in gone:
+        yield call._replace(entries=(main, processing))
+        for removed, column in zip(gone, ((), ()) if dry_run else call.entries, strict=True):
+            removed += chain.from_iterable(column)
             removed.sort()
 
 

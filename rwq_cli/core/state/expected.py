@@ -3,7 +3,8 @@ the conditions that they must still meet."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha1
-from itertools import chain, pairwise
+from itertools import chain, compress, pairwise
+from math import ceil
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BUDGET, Budget
@@ -48,11 +49,8 @@ class Expected(NamedTuple):
 ANY = Expected()
 
 
-# Places in a list, counted from its right end, in ascending order; those of an ID in main and in
-# processing.
+# Places in a list, counted from its right end, in ascending order.
 Positions = Sequence[int]
-Entries = tuple[Positions, Positions]
-_NO_ENTRIES: Entries = (), ()
 # Windows that have fewer other entries in between are one.
 _GAP_ENTRIES = 64
 # To begin one more window takes as long as to pass so many entries. In going to an entry, so many
@@ -68,7 +66,8 @@ class Located(NamedTuple):
         search: By `name` in both lists; in `windows` of them; or in processing, for the caller has
             `leased` them. In a long list, only the first of these is sure to be found: the others
             are to be tried again.
-        entries: For `windows`, where the entries of each ID were seen.
+        entries: For `windows`, where the entries of each ID were seen in main, and in processing;
+            empty if none was seen there.
         since_ms: And the server's clock before that, unix ms.
         lengths: And how long both lists were. Then the windows are counted from the left end: from
             the other, they would change with every call that removes entries.
@@ -82,7 +81,7 @@ class Located(NamedTuple):
 
     ids: Sequence[bytes]
     search: str = "name"
-    entries: Sequence[Entries] = ()
+    entries: tuple[Sequence[Positions], Sequence[Positions]] = (), ()
     since_ms: int = 0
     lengths: tuple[int, int] = (0, 0)
     scan_max: int = BUDGET.entries
@@ -93,24 +92,26 @@ class Located(NamedTuple):
     @classmethod
     def unlisted(cls, ids: Iterable[bytes], since_ms: int = 0) -> "Located":
         """The call for IDs that were seen in no list, such as buried ones."""
-        listed = list(ids)
-        return cls(listed, "windows", [_NO_ENTRIES] * len(listed), since_ms)
+        return cls(list(ids), "windows", since_ms=since_ms)
 
     def args(self) -> dict[str, Any]:
         # Of one that was seen more often than a byte can say, none is found.
-        seen = bytes([min(48 + len(positions), 255) for pair in self.entries for positions in pair])
+        main_seen, processing_seen = (
+            bytes([min(len(positions), 255) for positions in column]) for column in self.entries
+        )
         return {
             "where": self.search,
             "main_windows": self._windows(0),
+            "main_seen": main_seen,
             "processing_windows": self._windows(1),
-            "seen": seen,
+            "processing_seen": processing_seen,
             "seen_ms": self.since_ms,
             "scan_max": self.scan_max,
         }
 
     def _windows(self, number: int) -> str:
         """The parts of a list that have the entries, as `locate.lua` takes them."""
-        column, length = [pair[number] for pair in self.entries], self.lengths[number]
+        column, length = self.entries[number], self.lengths[number]
         positions = sorted(chain.from_iterable(column), reverse=True)
         if not positions:
             return ""
@@ -124,42 +125,51 @@ class Located(NamedTuple):
 
     def only(self, ids: Collection[bytes]) -> "Located":
         """The call for those of its IDs that are among these."""
-        entries = [e for e, i in zip(self.entries, self.ids, strict=False) if i in ids]
-        return self._replace(ids=[i for i in self.ids if i in ids], entries=entries)
+        is_kept = [item_id in ids for item_id in self.ids]
+        main, processing = (list(compress(column, is_kept)) for column in self.entries)
+        return self._replace(ids=list(compress(self.ids, is_kept)), entries=(main, processing))
 
     def part(self, first: int, end: int | None = None) -> "Located":
         """The call for some of its IDs in a row."""
-        return self._replace(ids=self.ids[first:end], entries=self.entries[first:end])
+        main, processing = (column[first:end] for column in self.entries)
+        return self._replace(ids=self.ids[first:end], entries=(main, processing))
 
     def within(
         self, budget: Budget, tokens: Mapping[bytes, bytes] | None = None, bytes_each: int = 0
     ) -> "Iterator[Located]":
-        """Cut the call by a budget.
+        """Cut the call by a budget, into even parts if it takes too much for one.
 
         Args:
             budget: What a call of the script may take.
             tokens: By ID, the token that the script compares with that of the data.
             bytes_each: How many bytes the script writes for each ID.
         """
-        first, size, passed, before = 0, 0, 0, 0
-        for at, item_id in enumerate(self.ids):
-            if at - first == budget.items or size >= budget.bytes or passed >= budget.entries:
-                yield self.part(first, at)
-                first, size, passed, before = at, 0, 0, 0
-            size += bytes_each
-            if tokens:
-                size += hashed_bytes(tokens.get(item_id, b""))
-            pair = self.entries[at] if self.entries else _NO_ENTRIES
-            for positions, length in zip(pair, self.lengths, strict=True):
-                for position in positions:
-                    # Also to remove it.
-                    to_nearer_end = min(position, abs(length - position))
-                    passed += to_nearer_end * max(_ENTRY_BYTES_MIN, len(item_id)) // _PASSED_BYTES
-                    if abs(position - before) > _GAP_ENTRIES:
-                        passed += _WINDOW_ENTRIES
-                    before = position
-        if first < len(self.ids):
-            yield self.part(first)
+        count = len(self.ids)
+        size = min(count, budget.items)
+        if size == count:
+            written = bytes_each * count
+            hashed = sum(hashed_bytes(tokens.get(item_id, b"")) for item_id in self.ids if tokens)
+            parts = max((written + hashed) / budget.bytes, self._passed_entries() / budget.entries)
+            size = ceil(count / max(1, ceil(parts)))
+        if size >= count:
+            yield self
+            return
+        for first in range(0, count, size):
+            yield from self.part(first, first + size).within(budget, tokens, bytes_each)
+
+    def _passed_entries(self) -> int:
+        """How many entries the script passes over at most, to find those of the IDs and to remove
+        them."""
+        passed = 0
+        for column, length in zip(self.entries, self.lengths, strict=True):
+            if positions := list(chain.from_iterable(column)):
+                first, last = min(positions), max(positions)
+                to_nearer_end = min(last, abs(length - first))
+                entry_bytes = max(_ENTRY_BYTES_MIN, *map(len, self.ids))
+                passed += len(positions) * (to_nearer_end * entry_bytes // _PASSED_BYTES)
+                windows = min(len(positions), 1 + (last - first) // _GAP_ENTRIES)
+                passed += windows * _WINDOW_ENTRIES
+        return passed
 
 
 def token_of(data: bytes) -> bytes:

@@ -54,7 +54,7 @@ def test_a_second_entry_leaves_no_ghost(interleaved: Interleaved, raw: Redis, wh
 def test_popped_places_read_not_from_the_other_end(queue: WorkQueue, raw: Redis) -> None:
     many(raw, 3000)
     # Seen when the list had a thousand entries more: they were before the left end of it now.
-    call = Located([b"2999"], "windows", [((3999,), ())])
+    call = Located([b"2999"], "windows", ([(3999,)], ()))
     with raw.monitor() as monitor:
         ((_, (item,)),) = read_snapshots(queue, [call], Skipped())
         raw.echo(b"read")

@@ -6,10 +6,13 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Outcome, Server, State, Status, WorkQueue, connect
+from rwq_cli.core.batches import Budget
 from rwq_cli.core.errors import LockLost
 from rwq_cli.core.items.lease import lease_ids
+from rwq_cli.core.items.lock import LOCK_MS
 from rwq_cli.core.items.move import move
 from rwq_cli.core.items.transfer import Transfer
+from rwq_cli.core.server.connection import WINDOW_CALLS
 from tests.conftest import FakeClock, Foreign, Interleaved
 from tests.servers import PrivateServer
 from tests.support import Journal
@@ -161,6 +164,40 @@ class TestTurns:
         assert [status for status in statuses if status is Status.FINISHED] == [Status.FINISHED] * 3
         assert [item.item_id for item in far.lease_many(9)] == IDS
         assert raw.keys("jobs:*") == []
+
+
+    def test_burying_over_a_slow_line_keeps_the_lock(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        interleaved: Interleaved,
+        far: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+    ) -> None:
+        """The replies to the calls that bury take longer than a lock lasts."""
+        clock, renewed_s, buries = FakeClock(), 0.0, 0
+        ids = [b"%d" % number for number in range(2 * WINDOW_CALLS)]
+        foreign.waiting(*ids)
+
+        def budget(_: WorkQueue, script: str) -> Budget:
+            return Budget(items=1 if script == "put" else 2)
+
+        def wait(name: str) -> None:
+            nonlocal renewed_s, buries
+            if name == "lock":
+                renewed_s = clock.now_s
+            elif name == "put":
+                buries += 1
+                # As many calls are sent before the first reply is read.
+                clock.now_s += buries > WINDOW_CALLS
+                if clock.now_s - renewed_s > LOCK_MS / 1000:
+                    raw.set(LOCK, "another")
+
+        monkeypatch.setattr(WorkQueue, "budget", budget)
+        interleaved.before = wait
+        moved = move(WorkQueue(interleaved, b"jobs", clock=clock), ids, far, Journal())
+        assert [outcome.status for outcome in moved] == [Status.MOVED] * len(ids)
+        assert (buries, clock.now_s > LOCK_MS / 1000) == (len(ids), True)
 
 
 class TestCut:

@@ -6,9 +6,9 @@
 -- arg main_windows  for 'windows', the parts of main, as numbers joined by spaces: the index where the caller saw the last
 --   of the IDs that it saw there; the first and last index of each part. Indexes count from the left end, or if they are
 --   negative from the right end, as in LRANGE. '' for none
+-- arg main_seen  for 'windows', a byte for each ID, how often the caller saw it in main; '' if none was seen there
 -- arg processing_windows  the same of processing
--- arg seen  for 'windows', two characters for each ID, how often the caller saw it in main and in processing: '0' for
---   never, and for each time the next character of ASCII
+-- arg processing_seen  the same of processing
 -- arg seen_ms:number  for 'windows', unix ms before the caller looked
 -- arg scan_max:number  for 'name', how many entries to scan at most
 
@@ -96,8 +96,7 @@ end
 
 -- How often the caller saw an ID in main and in processing.
 local function times_seen(i)
-  local in_main, in_processing = string.byte(seen, 2 * i - 1, 2 * i)
-  return in_main - 48, in_processing - 48
+  return string.byte(main_seen, i) or 0, string.byte(processing_seen, i) or 0
 end
 
 -- The IDs that are not as often in each list as the caller saw them, or were pushed since.
