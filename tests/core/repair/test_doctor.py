@@ -70,7 +70,7 @@ class TestGrace:
         raw: Redis,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        budget = Budget(entries=0)
+        budget = Budget(entries=1)
         monkeypatch.setattr(WorkQueue, "budget", lambda *_: budget)
         foreign.waiting(b"other")
         foreign.data(b"added", b"orphan")
