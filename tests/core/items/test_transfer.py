@@ -165,7 +165,6 @@ class TestTurns:
         assert [item.item_id for item in far.lease_many(9)] == IDS
         assert raw.keys("jobs:*") == []
 
-
     def test_burying_over_a_slow_line_keeps_the_lock(
         self,
         monkeypatch: pytest.MonkeyPatch,
