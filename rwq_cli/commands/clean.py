@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
 from random import random
@@ -63,8 +63,8 @@ _ROUND = CLEAN._replace(news=CLEAN.news - {Repair.PRUNED.value})
 _MARGIN_S = 30.0
 
 
-class Cleaning(NamedTuple):
-    """How to clean: the options of both commands."""
+class CleanOptions(NamedTuple):
+    """The options of both commands."""
 
     settings: Settings
     grace_s: options.GraceOption = options.DEFAULT_GRACE
@@ -80,55 +80,93 @@ class Cleaning(NamedTuple):
     listen: options.ListenOption = None
     all_queues: options.AllQueuesOption = False
 
+
+class Plan(NamedTuple):
+    """How queues are cleaned, once or in rounds.
+
+    Attributes:
+        is_deep: Whether each clean is deep.
+        deep_every: How often one is deep, if not each; None for never.
+    """
+
+    options: CleanOptions
+    is_deep: bool
+    deep_every: Duration | None = None
+
+    @property
+    def kind(self) -> Kind[CleanAction]:
+        return CLEAN if self.options.every is None else _ROUND
+
+    def in_words(self, names: str) -> str:
+        """Say which queues are cleaned how, and how often."""
+        depth = "deep" if self.is_deep else "light"
+        more = f" and a deep one every {self.deep_every}" if self.deep_every else ""
+        return f"a {depth} clean of {names} every {self.options.every}{more}"
+
+    def burial_notes(self, buried: Sequence[CleanAction]) -> list[str]:
+        """Name items that were buried, with the reason, for people."""
+        if self.options.dry_run or self.options.settings.output.is_machine_readable:
+            return []
+        reason = f"again, after {self.options.bury_after or 0:,} returns"
+        return [
+            f"rwq: {escaped(repair.item_id)}: buried: {repair.state} {reason}" for repair in buried
+        ]
+
+
+def make_plan(options: CleanOptions, *, is_deep: bool, deep_every: Duration | None = None) -> Plan:
+    """Return what the options ask for; raise if the output would have no end."""
+    if options.every is not None:
+        options.settings.check_endless("--every")
+    return Plan(options, is_deep, deep_every)
+
+
+class Cleaning:
+    """Cleans queues as planned; `actions` counts the repairs by queue and kind."""
+
+    def __init__(self, plan: Plan, opened: OpenQueues) -> None:
+        self._plan, self._opened = plan, opened
+        self.actions: Counter[tuple[bytes, Repair]] = Counter()
+
     def clean(
         self,
-        opened: OpenQueues,
         queue: WorkQueue,
         where: Callable[[], str],
-        actions: Counter[tuple[bytes, Repair]],
         *,
-        deep: bool,
+        is_deep: bool,
         warns: bool = True,
         history: "HistoryWriter | None" = None,
     ) -> None:
-        """Clean one queue; `actions` counts the repairs of all rounds."""
+        """Clean one queue."""
+        options = self._plan.options
 
         def repairs(queue: WorkQueue) -> Iterator[list[CleanAction]]:
             batches = clean_queue(
                 queue,
-                deep=deep,
-                grace_s=self.grace_s,
-                bury_after=self.bury_after,
-                dry_run=self.dry_run,
+                deep=is_deep,
+                grace_s=options.grace_s,
+                bury_after=options.bury_after,
+                dry_run=options.dry_run,
                 history=history,
             )
-            return warn_if_missing(self.settings, queue, batches) if warns else batches
+            return warn_if_missing(options.settings, queue, batches) if warns else batches
 
-        name = "" if opened.is_one else escaped(queue.name)
-        kind = CLEAN if self.every is None else _ROUND
-        tally = Tally(kind, queue.name, dry_run=self.dry_run, where=where, name=name)
-        with self.settings.out.report(tally) as out:
+        name = "" if self._opened.is_one else escaped(queue.name)
+        tally = Tally(self._plan.kind, queue.name, dry_run=options.dry_run, where=where, name=name)
+        with options.settings.out.report(tally) as out:
             buried: list[CleanAction] = []
             try:
-                for batch in opened.reader(repairs, queue):
+                for batch in self._opened.reader(repairs, queue):
                     out.rows(batch)
-                    actions.update((queue.name, repair.action) for repair in batch)
+                    self.actions.update((queue.name, repair.action) for repair in batch)
                     buried += (repair for repair in batch if repair.action is Repair.BURIED)
                     del buried[NAMED_FAILURES:]
             except ServerError:
-                if self.every is not None:
+                if options.every is not None:
                     out.note_unfinished()
                 raise
-            self._name(buried)
+            for line in self._plan.burial_notes(buried):
+                options.settings.environment.error(line)
         out.finish()
-
-    def _name(self, buried: list[CleanAction]) -> None:
-        """Name the first items that were buried, with the reason, for people."""
-        if self.dry_run or self.settings.output.is_machine_readable:
-            return
-        for repair in buried:
-            reason = f"{repair.state} again, after {self.bury_after:,} returns"
-            self.settings.environment.error(f"rwq: {escaped(repair.item_id)}: buried: {reason}")
 
 
 # The exit codes whose meaning --every changes.
@@ -140,10 +178,10 @@ _NEEDS = dict.fromkeys(("--deep-every", "--notify", "--listen"), "--every")
 
 
 @command(record=CLEAN_FIELDS, exits=_EXITS, needs=_NEEDS)
-@provided("cleaning", Cleaning)
+@provided("cleaning", CleanOptions)
 def light(
     _: Settings,
-    cleaning: Cleaning,
+    cleaning: CleanOptions,
     deep_every: Annotated[
         Duration | None,
         option("--deep-every DUR", "With --every: also a deep clean this often.", options.interval),
@@ -157,12 +195,12 @@ def light(
     rwq clean light --all-queues --bury-after 3
     rwq clean light -q jobs --every 30s --deep-every 6h
     """
-    return _clean(cleaning, deep_every=deep_every, deep=False)
+    return _run(make_plan(cleaning, is_deep=False, deep_every=deep_every))
 
 
 @command(record=CLEAN_FIELDS, exits=_EXITS, needs=_NEEDS)
-@provided("cleaning", Cleaning)
-def deep(_: Settings, cleaning: Cleaning) -> ExitStatus:
+@provided("cleaning", CleanOptions)
+def deep(_: Settings, cleaning: CleanOptions) -> ExitStatus:
     """Do a light clean, then scan all keys to repair the rest. It returns orphaned items, which are
     in no list, drops ghosts, which have no data, and removes surplus entries of duplicated items.
     Rarely needed.
@@ -171,64 +209,47 @@ def deep(_: Settings, cleaning: Cleaning) -> ExitStatus:
     rwq clean deep -q jobs --grace 5s
     rwq clean deep -q jobs --bury-after 3
     """
-    return _clean(cleaning, deep=True)
+    return _run(make_plan(cleaning, is_deep=True))
 
 
-def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, deep: bool) -> ExitStatus:
-    settings = cleaning.settings
-    if cleaning.every is not None:
-        settings.check_endless("--every")
-    opened = OpenQueues(settings, all_queues=cleaning.all_queues, changes=True)
-    if cleaning.every is not None:
-        return _Rounds(cleaning, opened, cleaning.every, deep_every, deep=deep).run()
+def _run(plan: Plan) -> ExitStatus:
+    settings = plan.options.settings
+    opened = OpenQueues(settings, all_queues=plan.options.all_queues, changes=True)
+    if plan.options.every is not None:
+        return _Rounds(plan, opened, plan.options.every).run()
     if not opened.find().is_one:
         settings.out.continue_until_end()
+    cleaning = Cleaning(plan, opened)
     for queue in opened.queues:
         where = partial(summary_end, settings, escaped(queue.name) if opened.is_one else None)
-        cleaning.clean(opened, queue, where, Counter(), deep=deep)
+        cleaning.clean(queue, where, is_deep=plan.is_deep)
     return settings.out.end()
 
 
 class _Rounds:
-    """A clean again and again, until it is stopped.
+    """A clean about as often as `every` says, until it is stopped."""
 
-    Args:
-        cleaning: How to clean.
-        opened: The queues.
-        every: How often, about.
-        deep_every: How often deeply, too; None for never.
-        deep: Whether each clean is deep.
-    """
-
-    def __init__(
-        self,
-        cleaning: Cleaning,
-        opened: OpenQueues,
-        every: Duration,
-        deep_every: Duration | None,
-        *,
-        deep: bool,
-    ) -> None:
+    def __init__(self, plan: Plan, opened: OpenQueues, every: Duration) -> None:
         from rwq_cli.commands.serving import Service
 
-        self._cleaning, self._opened = cleaning, opened
-        self._every, self._deep_every, self._deep = every, deep_every, deep
-        self._environment = cleaning.settings.environment
+        self._plan, self._opened, self._every = plan, opened, every
+        settings = plan.options.settings
+        self._environment = settings.environment
         # A round that did something says so.
-        cleaning.settings.out.continue_until_end(nothing="")
+        settings.out.continue_until_end(nothing="")
+        self._cleaning = Cleaning(plan, opened)
         self._queues: list[WorkQueue] = []
-        # The number of complete rounds by depth, and of repairs by queue and action.
+        # The number of complete rounds by depth.
         self._rounds: Counter[str] = Counter()
-        self._actions: Counter[tuple[bytes, Repair]] = Counter()
         connection = opened.connection
         limits = (connection.connect_timeout_s, connection.reply_timeout_s, connection.patience_s)
         self._service = Service(
-            cleaning.settings,
+            settings,
             connection,
             lambda: self._queues,
             self._metrics,
-            notify=cleaning.notify,
-            listen=cleaning.listen,
+            notify=plan.options.notify,
+            listen=plan.options.listen,
             silence_s=_MARGIN_S + sum(limits),
         )
 
@@ -236,30 +257,34 @@ class _Rounds:
         from rwq_cli.core.clock import Clock
         from rwq_cli.service.supervision import Beats, Rounds, jittered
 
-        connection, supervision = self._opened.connection, self._service.supervision
-        beats = Beats(Clock(), connection.progress, supervision.beat)
-        connection.progress = beats
+        opened, supervision = self._opened, self._service.supervision
+        beats = Beats(Clock(), opened.connection.progress, supervision.beat)
+        opened.connection.progress = beats
         rounds = Rounds(self._every, beats, supervision=supervision, note=self._note)
-        deep_every_s = self._deep_every or inf
+        deep_every_s = self._plan.deep_every or inf
         # Processes that start together should not run their deep cleans together.
         deep_at_s = beats.monotonic() + deep_every_s * random()
         with ending_on_terminate(), supervision:
-            self._environment.note(self._first_line())
+            what, where = (
+                self._plan.in_words(opened.names),
+                self._plan.options.settings.server_label,
+            )
+            self._environment.note(f"rwq: running {what} on {where}")
             self._service.begin(counts_items=True)
             for number in rounds:
-                goes_deep = self._deep or beats.monotonic() >= deep_at_s
+                is_deep = self._plan.is_deep or beats.monotonic() >= deep_at_s
                 try:
-                    self._clean(beats, deep=goes_deep, warns=number == 1)
+                    self._clean(beats, is_deep=is_deep, warns=number == 1)
                 except ServerError as error:
                     rounds.failed(error)
                     continue
                 supervision.ready(self._status())
                 # A deep clean that failed stays due.
-                if goes_deep:
+                if is_deep:
                     deep_at_s = beats.monotonic() + jittered(deep_every_s)
         return ExitStatus.OK
 
-    def _clean(self, beats: "Beats", *, deep: bool, warns: bool) -> None:
+    def _clean(self, beats: "Beats", *, is_deep: bool, warns: bool) -> None:
         """Clean all queues once."""
         opened = self._opened
         self._queues[:] = opened.find().queues
@@ -267,14 +292,15 @@ class _Rounds:
             # On a cluster, each queue has a connection of its own.
             queue.clock = queue.connection.progress = beats
             self._cleaning.clean(
-                *(opened, queue, self._time, self._actions),
-                deep=deep,
+                queue,
+                self._time,
+                is_deep=is_deep,
                 warns=warns,
                 history=self._service.history,
             )
             # Raises if nobody reads the results any more.
             self._environment.stdout.flush()
-        self._rounds["deep" if deep else "light"] += 1
+        self._rounds["deep" if is_deep else "light"] += 1
 
     def _metrics(self) -> "list[Metric]":
         from rwq_cli.output.exposition import Metric
@@ -283,7 +309,7 @@ class _Rounds:
         rounds = [({"depth": depth}, number) for depth, number in self._rounds.copy().items()]
         repairs = [
             ({"queue": queue, "action": action.value}, number)
-            for (queue, action), number in self._actions.copy().items()
+            for (queue, action), number in self._cleaning.actions.copy().items()
         ]
         return [
             Metric("clean_rounds_total", "Complete rounds of this process.", rounds, "counter"),
@@ -297,18 +323,9 @@ class _Rounds:
         # Elsewhere, a logger such as journald adds the time.
         return time.strftime(" at %H:%M:%S") if self._environment.stderr_is_terminal else ""
 
-    def _first_line(self) -> str:
-        depth = "deep" if self._deep else "light"
-        more = f" and a deep one every {self._deep_every}" if self._deep_every else ""
-        where = self._cleaning.settings.server_label
-        return (
-            f"rwq: running a {depth} clean of {self._opened.names} every {self._every}{more} "
-            f"on {where}"
-        )
-
     def _status(self) -> str:
         counts = dict.fromkeys(Repair, 0)
-        for (_, action), number in self._actions.items():
+        for (_, action), number in self._cleaning.actions.items():
             counts[action] += number
         what = ", ".join(f"{action} {number:,}" for action, number in counts.items() if number)
         total = self._rounds.total()

@@ -3,8 +3,9 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from rwq_cli.cli.command import provided
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption
@@ -40,14 +41,11 @@ _REASONS: dict[Status, str] = {
 }
 
 
-@command(
-    record=OUTCOME_FIELDS,
-    ok="done; items that already exist with the same data are counted",
-    no="nothing was imported: declined, or every line was rejected or conflicted",
-)
-def import_(
-    settings: Settings,
-    file: Annotated[str, argument("FILE", "The export; - is stdin.")],
+class ImportOptions(NamedTuple):
+    """The options of the command."""
+
+    settings: Settings
+    file: Annotated[str, argument("FILE", "The export; - is stdin.")]
     on_conflict: Annotated[
         OnConflict,
         option(
@@ -55,11 +53,38 @@ def import_(
             "If an ID exists with other data: fail counts it as a failure, skip leaves it, "
             "replace overwrites it. An existing result stays, except with replace.",
         ),
-    ] = OnConflict.FAIL,
-    strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False,
-    yes: Annotated[bool, option("--yes", f"Do not ask before replacing. {YES_FOR}")] = False,
-    dry_run: DryRunOption = False,
-) -> ExitStatus:
+    ] = OnConflict.FAIL
+    strict: Annotated[bool, option("--strict", "Stop at the first bad line.")] = False
+    yes: Annotated[bool, option("--yes", f"Do not ask before replacing. {YES_FOR}")] = False
+    dry_run: DryRunOption = False
+
+
+class Plan(NamedTuple):
+    """How an export is restored; with `asks`, once the user agrees to what is replaced."""
+
+    options: ImportOptions
+    asks: bool
+
+
+def make_plan(options: ImportOptions) -> Plan:
+    """Return what the options ask for; raise if there is to be a question about a pipe."""
+    replaces = options.on_conflict is OnConflict.REPLACE and not options.dry_run
+    asks = replaces and not is_confirmed(options.settings, yes=options.yes)
+    if asks and not os.path.isfile(options.file):
+        raise InvalidArgument(
+            "--on-conflict replace asks first, and reads the export beforehand to do so",
+            "name a file, or use --yes",
+        )
+    return Plan(options, asks)
+
+
+@command(
+    record=OUTCOME_FIELDS,
+    ok="done; items that already exist with the same data are counted",
+    no="nothing was imported: declined, or every line was rejected or conflicted",
+)
+@provided("importing", ImportOptions)
+def import_(settings: Settings, importing: ImportOptions) -> ExitStatus:
     """Restore what rwq export wrote: items in their order and states, leases and results with the
     time left. If it is interrupted, running the same import again within a day resumes where it
     stopped. Input from a pipe cannot be resumed: every missing item is imported again, even if it
@@ -73,31 +98,21 @@ def import_(
     # Checked before stdin is read.
     settings.check_read_only()
     connection = open_connection(settings)
-    if on_conflict is OnConflict.REPLACE and not dry_run and not is_confirmed(settings, yes=yes):
-        if not os.path.isfile(file):
-            raise InvalidArgument(
-                "--on-conflict replace asks first, and reads the export beforehand to do so",
-                "name a file, or use --yes",
-            )
-        _confirm(settings, connection, file)
-    return _Run(settings, connection, file, on_conflict, strict, dry_run).restore()
+    plan = make_plan(importing)
+    if plan.asks:
+        _confirm(settings, connection, importing.file)
+    return _Run(plan, connection).restore()
 
 
 class _Run:
     """One import of an export of one or several queues."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        connection: "Connection",
-        file: str,
-        on_conflict: OnConflict,
-        strict: bool,
-        dry_run: bool,
-    ) -> None:
-        self._settings, self._connection = settings, connection
-        self._on_conflict, self._dry_run = on_conflict, dry_run
-        report_line = bad_line_reporter(settings, file)
+    def __init__(self, plan: Plan, connection: "Connection") -> None:
+        options = plan.options
+        settings, self._connection = options.settings, connection
+        self._settings = settings
+        self._on_conflict, self._dry_run = options.on_conflict, options.dry_run
+        report_line = bad_line_reporter(settings, options.file)
         # The reasons of the first lines of a queue that were rejected.
         self._rejected: list[str] = []
 
@@ -106,7 +121,9 @@ class _Run:
             if len(self._rejected) < NAMED_FAILURES:
                 self._rejected.append(f"line {number}: {reason}")
 
-        self._reader = ExportReader(settings.environment, file, strict=strict, report=reject)
+        self._reader = ExportReader(
+            self._settings.environment, options.file, strict=options.strict, report=reject
+        )
         # How many lines earlier queues have rejected.
         self._reported = 0
         self._is_one = bool(self._reader.header.queue)

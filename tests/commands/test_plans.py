@@ -1,16 +1,25 @@
 """What the options of a command ask for, without a server."""
 
 import io
+from importlib import import_module
 from typing import Any
 
 import pytest
 
+from rwq_cli.cli.choosing import Choice
+from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
+from rwq_cli.commands import add, clean
+from rwq_cli.commands.complete import Completion
 from rwq_cli.commands.doctor import make_plan
 from rwq_cli.commands.edit import _loss
 from rwq_cli.commands.lease import Leasing
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.model import State
+from rwq_cli.core.inspect.selection import Selection
+from rwq_cli.core.items.restore import OnConflict
+from rwq_cli.core.keys import BURIED_GUARD
+from rwq_cli.core.model import Outcome, State, Status
+from rwq_cli.core.repair.clean import CleanAction, Repair
 from rwq_cli.core.repair.findings import Code, Severity
 from rwq_cli.core.state.snapshots import ItemSnapshot
 from rwq_cli.environment import Environment
@@ -82,3 +91,104 @@ def test_an_edit_asks_before_it_spoils(old: bytes, new: bytes, question: str | N
     loss = _loss(item, new, allows_empty=False)
     assert (loss is None) if question is None else (question in (loss or ""))
     assert not (loss and _loss(item, b"", allows_empty=True))
+
+
+LIGHT = clean.CleanOptions(settings(), every=Duration(30), bury_after=2)
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (clean.make_plan(LIGHT, is_deep=False), "a light clean of jobs every 30s"),
+        (clean.make_plan(LIGHT, is_deep=True), "a deep clean of jobs every 30s"),
+        (
+            clean.make_plan(LIGHT, is_deep=False, deep_every=Duration(7200)),
+            "a light clean of jobs every 30s and a deep one every 2h",
+        ),
+    ],
+)
+def test_a_clean_in_rounds_is(plan: clean.Plan, words: str) -> None:
+    assert plan.in_words("jobs") == words
+
+
+def test_pruned_entries_are_news_of_one_clean_only() -> None:
+    once = clean.make_plan(LIGHT._replace(every=None), is_deep=False)
+    rounds = clean.make_plan(LIGHT, is_deep=False)
+    assert once.kind.news - rounds.kind.news == {"pruned"}
+
+
+@pytest.mark.parametrize(
+    ("more", "lines"),
+    [
+        ({}, ["rwq: a: buried: abandoned again, after 2 returns"]),
+        ({"dry_run": True}, []),
+        ({"settings": settings(output="jsonl")}, []),
+    ],
+)
+def test_a_clean_names_to_people_what_it_buried(more: dict[str, Any], lines: list[str]) -> None:
+    plan = clean.make_plan(LIGHT._replace(**more), is_deep=False)
+    action = CleanAction(b"a", Repair.BURIED, State.ABANDONED, "processing")
+    assert plan.burial_notes([action]) == lines
+
+
+def test_rounds_of_cleans_are_no_json_document() -> None:
+    endless = LIGHT._replace(settings=settings(output="json"))
+    with pytest.raises(InvalidArgument, match="--every"):
+        clean.make_plan(endless, is_deep=False)
+    assert clean.make_plan(endless._replace(every=None), is_deep=False)
+
+
+@pytest.mark.parametrize(
+    ("on_conflict", "more", "asks"),
+    [
+        (OnConflict.REPLACE, {}, True),
+        (OnConflict.REPLACE, {"yes": True}, False),
+        (OnConflict.REPLACE, {"dry_run": True}, False),
+        (OnConflict.SKIP, {}, False),
+    ],
+)
+def test_an_import_asks_before_it_replaces(
+    on_conflict: OnConflict, more: dict[str, Any], asks: bool
+) -> None:
+    module = import_module("rwq_cli.commands.import")
+    options = module.ImportOptions(settings(), __file__, on_conflict, **more)
+    assert module.make_plan(options).asks == asks
+    if asks:
+        with pytest.raises(InvalidArgument, match="beforehand"):
+            module.make_plan(options._replace(file="-"))
+
+
+@pytest.mark.parametrize(
+    ("data", "files", "sources"),
+    [
+        (["a", "b"], [], (["a", "b"], [])),
+        (["-"], ["f"], ((), ["f", "-"])),
+        ((), ["f"], ((), ["f"])),
+        (["a", "-"], [], None),
+        (["a"], ["f"], None),
+    ],
+)
+def test_items_are_added_from(data: Any, files: Any, sources: Any) -> None:
+    if sources is not None:
+        assert add._sources(data, files) == sources
+        return
+    with pytest.raises(InvalidArgument):
+        add._sources(data, files)
+
+
+@pytest.mark.parametrize(
+    ("only_own", "force", "holder", "is_other"),
+    [
+        (False, False, None, True),
+        (False, False, BURIED_GUARD, True),
+        (False, False, b"worker", False),
+        (False, True, b"worker", True),
+        (True, False, None, False),
+    ],
+)
+def test_what_no_owner_holds_is_completed_too(
+    only_own: bool, force: bool, holder: bytes | None, is_other: bool
+) -> None:
+    plan = Completion(Choice(settings(), None, Selection()), [b"me"], only_own, force)
+    assert plan.is_other(Outcome(b"a", Status.NOT_OWNER, holder)) == is_other
+    assert not plan.is_other(Outcome(b"a", Status.COMPLETED))
