@@ -90,8 +90,8 @@ def diff(
     if opened.settings is not None:
         label += f" on {settings.server_label}"
     has_differences = _show(settings, differences(queue, opened.queue), label, opened.label)
-    for side in (queue, opened.queue):
-        warn_missing(settings, side)
+    warn_missing(settings, queue)
+    warn_missing(opened.settings or settings, opened.queue)
     is_nothing = not has_differences and not any(map(exists, (queue, opened.queue)))
     return ExitStatus.NO if has_differences or is_nothing else ExitStatus.OK
 

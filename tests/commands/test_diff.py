@@ -50,6 +50,8 @@ def test_a_queue_of_another_server(rwq: Rwq, foreign: Foreign, start_server: Sta
     with server.client() as raw:
         Foreign(raw).waiting(b"a")
     assert rwq("diff", "jobs", "--to-url", server.url, "-o", "ids").text == "b\n"
+    result = rwq("diff", "jobs", "nix", "--to-url", server.url)
+    assert f"rwq: nix: no such queue on {server.url}, or " in result.notes
     configure(rwq.home, f'[contexts.new]\nurl = "{server.url}"\nread_only = true\n')
     url = rwq.variables["RWQ_URL"]
     for words in (

@@ -31,7 +31,7 @@ _COMPARE = {"<=": le, ">=": ge, "!=": ne, "<": lt, ">": gt, "=": eq, None: eq}
 
 def _count(text: str) -> int:
     if not _COUNT.fullmatch(text):
-        raise InvalidArgument(f"{text!r} is not a comparison", "give a number such as 2, or '>=2'")
+        raise InvalidArgument(f"{text!r} is not a number", "give a number such as 2, or '>=2'")
     return int(text)
 
 
@@ -120,7 +120,8 @@ class Selection(NamedTuple):
         """Decide about an item by its age and its data, which were read."""
         if self.older_than_s is not None:
             if item.idle_s is None:
-                self.on_unknown_age(item)
+                if item.state in ITEMS:
+                    self.on_unknown_age(item)
                 return False
             if item.idle_s < self.older_than_s:
                 return False

@@ -70,6 +70,11 @@ def test_a_clock_that_is_set_back_makes_no_item_old(
         assert raw.exists("jobs:item:a")
 
 
+def test_what_has_no_data_lacks_no_age(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.raw.lpush(foreign.keys.main, b"ghost")
+    assert rwq("ls", "--older-than", "1m").as_tuple() == (0, "", "")
+
+
 @pytest.mark.parametrize("verb", ["ls", "export", "rm --dry-run", "bury --dry-run"])
 def test_a_server_that_keeps_no_ages_says_so(
     rwq: Rwq, start_server: StartServer, verb: str
