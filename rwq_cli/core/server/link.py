@@ -28,8 +28,10 @@ _POLL_S = 0.001
 # The timeout applies to each send, so a large command is sent in pieces.
 _PIECE_BYTES = 1 << 20
 _TEXT = frozenset((bytes, str))
-# The first line of a connection is a status, an error or a length.
+# The first line of a connection is a status, an error or a length, and a reply no longer than that
+# is whole within this time after its first byte.
 _FIRST_LINE_BYTES = 1 << 16
+_FIRST_REPLY_S = 5.0
 
 # The kind of what a caller is told of a wait: see `Shared.reported`.
 WAIT = "wait"
@@ -106,24 +108,35 @@ class _InTime:
 
 
 class Parser(_HiredisParser):
-    """redis-py's parser, for peers that are not Redis: their first line may never end, and the keys
-    of a map may be maps."""
+    """redis-py's parser, for peers that are not Redis: their first line or reply may never end, the
+    keys of a map may be maps, and pushes are parsed within pushes."""
 
-    _has_line = False
+    _has_line = _has_reply = False
+    _began_s = inf
 
     def read_response(self, *args: Any, **options: Any) -> Any:
         try:
-            return super().read_response(*args, **options)
-        except TypeError as error:
+            reply = super().read_response(*args, **options)
+        except (TypeError, RecursionError) as error:
             raise rx.InvalidResponse(str(error)) from error
+        self._has_reply = True
+        return reply
 
     def read_from_socket(self, *args: Any, **options: Any) -> Any:
         result = super().read_from_socket(*args, **options)  # type: ignore[no-untyped-call]
+        if not self._has_reply and self._reader.len() < _FIRST_LINE_BYTES:
+            self._began_s = min(self._began_s, monotonic())
+            if monotonic() - self._began_s > _FIRST_REPLY_S:
+                raise rx.InvalidResponse("its first reply does not end")
         if not self._has_line:
             self._has_line = b"\n" in self._buffer
             if not self._has_line and self._reader.len() >= _FIRST_LINE_BYTES:
                 raise rx.InvalidResponse("its first line does not end")
         return result
+
+    def has_unread(self) -> bool:
+        """Whether more has arrived than replies were read."""
+        return bool(self._reader.has_data())
 
 
 def in_time(connection_class: type) -> Any:
@@ -180,6 +193,8 @@ class Link:
             self._raw = pool.get_connection()
         finally:
             connecting.ends_s = inf
+        # How many replies are to come.
+        self._outstanding = 0
         self._cut_socket = (cut, self._raw._sock) if cut is not None else None
         if cut is not None:
             cut.add(self._raw._sock)
@@ -207,6 +222,7 @@ class Link:
             is_several = isinstance(request, Transaction)
             for command in (("MULTI",), *request, ("EXEC",)) if is_several else (request,):
                 packed += self._packed(command)
+                self._outstanding += 1
         data = memoryview(b"".join(packed))
         pieces = [data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)]
         timeout_s = self._set_timeout(self._timeouts.reply_s)
@@ -262,6 +278,9 @@ class Link:
             if polls and isinstance(error, rx.TimeoutError):
                 return NO_REPLY
             raise self._lost(error, timeout_s) from error
+        self._outstanding -= 1
+        if not self._outstanding and getattr(self._raw._parser, "has_unread", bool)():
+            raise self._lost(rx.InvalidResponse("it sends more than was asked for"), timeout_s)
         self._shared.has_answered = True
         return reply
 

@@ -1,6 +1,8 @@
 """What each error reply of a server becomes, through redis-py as it is installed."""
 
 import re
+import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,10 +25,11 @@ from rwq_cli.core.errors import (
     WrongNode,
     WrongType,
 )
+from rwq_cli.core.server import link
 from rwq_cli.core.server.commands import ScriptCommand, Transaction
 from rwq_cli.core.server.error_mapping import lost, translate
 from tests.conftest import StartServer
-from tests.proxies import answering
+from tests.proxies import answering, served
 from tests.servers import PrivateServer
 from tests.tls import tls_front
 
@@ -158,6 +161,7 @@ def test_the_cause_of_an_aborted_transaction(start_server: StartServer) -> None:
         (b"%1\r\n%0\r\n+value\r\n", False),
         # A line without end.
         (b"+" * 200_000, False),
+        (b">2\r\n+a\r\n+b\r\n" * 1000, False),
     ],
 )
 def test_what_is_not_redis_is_named(answer: bytes, first: bool) -> None:
@@ -172,6 +176,25 @@ def test_what_is_not_redis_is_named(answer: bytes, first: bool) -> None:
                     call(connect(Server(url, password=password)))
                 assert caught.value.message == f"{url} is not a Redis server"
                 assert (caught.value.is_transient, caught.value.in_doubt) == (False, False)
+
+
+# More replies than requests, each of which might be one of Redis, and one that does not end.
+@pytest.mark.parametrize(
+    ("reply", "pause_s"), [(b"+a\r\n" * 1000, 0), (b"*1\r\n:1\r\n" * 1000, 0), (b"*9\r\n", 0.05)]
+)
+def test_what_does_not_stop_is_not_redis(
+    monkeypatch: pytest.MonkeyPatch, reply: bytes, pause_s: float
+) -> None:
+    monkeypatch.setattr(link, "_FIRST_REPLY_S", 0.3)
+
+    def drip(client: socket.socket) -> None:
+        client.recv(1 << 16)
+        while True:
+            client.sendall(reply)
+            time.sleep(pause_s)
+
+    with served(drip) as listener, pytest.raises(ServerError, match="is not a Redis server"):
+        connect(Server(f"redis://localhost:{listener.getsockname()[1]}")).call("PING")
 
 
 def test_tls_on_one_side_only_is_named(server: PrivateServer, tmp_path: Path) -> None:
