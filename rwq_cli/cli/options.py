@@ -1,7 +1,7 @@
 """Options and arguments that several commands share, their values, and the values' completions.
 
 Typer calls what is passed as `autocompletion=`. Only names that mean the same in every shell
-without quotes are offered, because Typer's scripts do not quote.
+without quotes, but for spaces, are offered, because Typer's scripts do not quote.
 """
 
 import os
@@ -24,7 +24,7 @@ from rwq_cli.input.values import parse_duration, parse_rate
 from rwq_cli.output import human
 from rwq_cli.output.options import OutputFormat
 
-_PLAIN = re.compile(r"[\w@%+=:,./-]+")
+_PLAIN = re.compile(r"(?! )[\w @%+=:,./-]+(?<! )")
 _NAMES_MAX = 50
 _LISTED = frozenset(
     map(State, ("waiting", "leased", "held", "abandoned", "delayed", "due", "buried"))

@@ -138,5 +138,6 @@ def _show(
         empty=f"No differences between {label} and {other_label}.",
     )
     counts = ", ".join(f"{kind.replace('-', ' ')} {number:,}" for kind, number in kinds.items())
-    settings.environment.note(f"{counts or 'no differences'} ({label} and {other_label})")
+    if counts or not settings.output.is_table:
+        settings.environment.note(f"{counts or 'no differences'} ({label} and {other_label})")
     return bool(kinds)

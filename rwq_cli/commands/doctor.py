@@ -117,10 +117,11 @@ def _name(diagnosis: Diagnosis) -> str:
 
 
 def _healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
-    name = _name(diagnosis)
-    text = f"Nothing is wrong with {name}" if is_all else f"{name} has none of these findings"
+    name, notes = _name(diagnosis), diagnosis.findings
+    nothing = f"{name} has {'only notes' if notes else 'none'} of these findings"
+    text = f"Nothing is wrong with {name}" if is_all else nothing
     text += "" if diagnosis.items is None else f": items {human.count(diagnosis.items)}"
-    if notes := diagnosis.findings:
+    if notes:
         text += f", notes {len(notes)} ({_named(notes)}; -v explains)"
     return text
 

@@ -1,8 +1,10 @@
 """Typer's completion in bash, zsh and fish, with what its scripts and classes leave out.
 
-bash splits words at `:` and `=`; they are joined again here. Descriptions do not need rich.
+bash splits words at `:` and `=`, and does not quote spaces; both is done here. Descriptions do not
+need rich.
 """
 
+import os
 import re
 from contextlib import suppress
 from typing import Any
@@ -59,10 +61,14 @@ class _Bash(_Described, _BashComplete):  # type: ignore[misc, valid-type]
         args, last = super().get_completion_args()
         words = re.sub(r"\0([:=]+)(\0|$)", r"\1", "\0".join((*args, last))).split("\0")
         self._split = len(words[-1]) - (0 if last in (":", "=") else len(last))
+        # readline leaves an opening quote where it is.
+        typed = os.environ["COMP_WORDS"].split("\n")[int(os.environ["COMP_CWORD"]) :]
+        self._space = " " if typed and typed[0][:1] in ("'", '"') else r"\ "
         return words[:-1], words[-1]
 
     def complete(self) -> str:
-        return "\n".join(word[self._split :] for word in super().complete().splitlines())
+        words = (word[self._split :] for word in super().complete().splitlines())
+        return "\n".join(word.replace(" ", self._space) for word in words)
 
 
 class _Zsh(_Described, _ZshComplete):  # type: ignore[misc, valid-type]

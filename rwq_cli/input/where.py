@@ -53,18 +53,21 @@ Test = Callable[[bytes | None], bool]
 
 
 class Condition(NamedTuple):
-    """A condition on one value: its path, as it is shown and in steps, and the test to pass."""
+    """A condition on one value: its path, as it is shown and in steps, the test to pass, and
+    whether it asks for items without that path."""
 
     name: str
     path: Path
     test: Test
+    is_negated: bool = False
 
 
 class Conditions:
     """Conditions that data must meet, all of them, and a further test, such as a regex's `search`.
 
     Attributes:
-        unseen: The paths that none of the data had so far, by name; none before there is any.
+        unseen: The paths that are wanted and none of the data had so far, by name; none before
+            there is any.
     """
 
     def __init__(
@@ -77,7 +80,8 @@ class Conditions:
     def __call__(self, data: bytes) -> bool:
         if self._is_first:
             self._is_first = False
-            self.unseen = {condition.name: condition.path for condition in self._conditions}
+            wanted = (condition for condition in self._conditions if not condition.is_negated)
+            self.unseen = {condition.name: condition.path for condition in wanted}
         try:
             root = document_of(data)
             for name, path in [*self.unseen.items()]:
@@ -102,7 +106,7 @@ def parse_condition(text: str) -> Condition:
     condition = partial(Condition, name if name[0] in ".[" else f".{name}", path)
     if symbol is None:
         # As in jq's `select`.
-        return condition(lambda text: (text in (None, b"null", b"false")) is is_negated)
+        return condition(lambda text: (text in (None, b"null", b"false")) is is_negated, is_negated)
     is_quoted = _QUOTED.fullmatch(value) is not None
     is_odd = value[:1] in "\"'" if symbol == "~" else not _VALUE.fullmatch(value)
     if is_negated or (is_odd and not is_quoted):

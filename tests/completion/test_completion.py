@@ -40,7 +40,7 @@ def shell_of(name: str) -> str:
 @pytest.fixture
 def world(rwq: Rwq, foreign: Foreign) -> dict[str, str]:
     """A server with queues, items, holders and contexts, and `rwq` on PATH."""
-    foreign.waiting(b"w-1", b"w-2")
+    foreign.waiting(b"w-1", b"w 2")
     foreign.leased(b"l-1", holder=b"rwq:ann@host:7")
     foreign.raw.set("jobs:item:w-1", '{"tenant": {"id": 3}}')
     foreign.data(b"o-1")
@@ -109,6 +109,7 @@ def test_a_tab_offers_commands_options_and_names(
     # bash splits at : and =, and replaces only the last piece.
     is_split = shell == "bash"
     option = "" if is_split else "--output="
+    waiting = {"w-1", r"w\ 2" if is_split else "w 2"}
     lines = {
         "rwq compl": {"complete", "completion"},
         "rwq clean ": {"light", "deep"},
@@ -118,7 +119,8 @@ def test_a_tab_offers_commands_options_and_names(
         "rwq ls --output=js": {f"{option}json", f"{option}jsonl"},
         "rwq ls -q mail:": {"in", "out"} if is_split else {"mail:in", "mail:out"},
         "rwq ls -q mail:o": {"out"} if is_split else {"mail:out"},
-        "rwq complete -q jobs w": {"w-1", "w-2"},
+        "rwq complete -q jobs w": waiting,
+        'rwq complete -q jobs "w': {"w-1", "w 2"},
         "rwq touch -q jobs ": {"l-1"},
         "rwq complete -q jobs --owner rwq": {"rwq:ann@host:7"},
         "rwq -c ": {"prod"},
