@@ -17,13 +17,15 @@ from rwq_cli.cli.interrupts import raise_on_interrupt
 from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.options import GLOBAL_NAMES, check_not_empty, global_options, option
 from rwq_cli.cli.settings import Call, Settings
+from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.options import OutputFormat
 
 Function = Callable[..., Any]
 P = ParamSpec("P")
 S = TypeVar("S", bound=ExitCode | None)
-HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+HELP_SETTINGS = {"help_option_names": ["-h", "--help"]}
+_HELP_WIDTHS = 30, 98
 # The heading of the columns that scripts rely on.
 PLAIN_HEADING = "-o plain columns"
 COMMON_OPTIONS = ("Common options:", "-q, -u, -c, -o and others: rwq help options")
@@ -129,6 +131,12 @@ class RwqCommand(TyperCommand):
                 formatter.write(f"  {example}\n")
         formatter.write_paragraph()
         formatter.write(end.getvalue())
+
+
+def help_width(environment: Environment) -> int:
+    """Return how many columns of the terminal help takes: Click takes fifty at least."""
+    least, most = _HELP_WIDTHS
+    return max(least, min(environment.width - 2, most))
 
 
 def listed(exits: Mapping[ExitCode, str]) -> str:

@@ -59,10 +59,13 @@ def _run(call: Call) -> ExitCode:
     import typer
 
     from rwq_cli.cli.app import build_root
+    from rwq_cli.cli.command import help_width
 
     root = build_root()
     try:
-        with root.make_context("rwq", list(call.arguments), obj=call) as context:
+        width = help_width(call.environment)
+        arguments = list(call.arguments)
+        with root.make_context("rwq", arguments, obj=call, terminal_width=width) as context:
             status: ExitCode = root.invoke(context)
             return status
     except typer.Exit as done:

@@ -100,7 +100,7 @@ def context_sections(record: Record) -> list[Section]:
     if color := record["color"]:
         rows.append(("color", color, color))
     if record["current"]:
-        rows.append(("", "It is the current context.", None))
+        rows.append(("current", "yes", None))
     return [Section(record["name"], rows)]
 
 

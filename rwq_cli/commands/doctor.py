@@ -74,13 +74,16 @@ def _command(queue: bytes | None, finding: Finding, remedy: Remedy, lines: Comma
     return lines.of_item(verb, queue, example) if takes_id else lines.of_queue(verb, queue)
 
 
+_COLOURED = {"style": attrgetter("style")}
 FINDING_FIELDS: Fields[Any] = Fields(
     "A finding",
     field("queue", "queue", "the queue's name; null for a server's", is_bytes=True),
     field("code", "finding.code", "the finding's code", title="FINDING", cut=Cut.MIDDLE),
-    field("severity", "severity", "`error`, `warning` or `note`", style=attrgetter("style")),
+    field(
+        "severity", "severity", "`error`, `warning` or `note`", rank=1, style=attrgetter("style")
+    ),
     field("count", "finding.count", "how many items or keys", COUNT),
-    field("fixed", "finding.fixed", "how many of them were fixed (`--fix`)", COUNT, rank=1),
+    field("fixed", "finding.fixed", "how many of them were fixed (`--fix`)", COUNT),
     field("left", "finding.left", "how many are left", COUNT),
     field("examples", "examples", "up to five IDs or keys, escaped (bytes: `examples_b64`)"),
     field("examples_b64", "examples_b64", "the bytes of the examples, in base64"),

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from rwq_cli.cli.app import COMMANDS, build_root
+from rwq_cli.cli.command import help_width
 from rwq_cli.cli.options import global_options
 from rwq_cli.cli.unknown_words import SYNONYM_HINTS
 from rwq_cli.commands import InvalidArgument, Settings, argument, command
@@ -35,6 +36,7 @@ def help_(
         settings.out.text(OVERVIEW)
         return
     root = _context(build_root(), "rwq", None)
+    root.terminal_width = help_width(settings.environment)
     if words[0] not in TOPICS:
         settings.out.text(f"{_find_command(root, words).get_help()}\n")
         return

@@ -25,11 +25,11 @@ LOCAL_FIELDS: Fields[LocalStatus] = Fields(
 
 
 def local_sections(status: LocalStatus) -> list[Section]:
-    directory = escaped_text(str(status.directory))
+    size = f" ({human.size(status.aof_bytes)})" if status.aof_bytes is not None else ""
     rows: list[Line] = [
         ("running", f"yes, process {status.pid}" if status.running else "no", None),
         ("url", escaped_text(status.url), None),
-        ("data", f"{directory} ({human.size(status.aof_bytes)})", None),
+        ("data", f"{escaped_text(str(status.directory))}{size}", None),
     ]
     if status.running:
         rows.append(("server", status.server or "unknown", None))

@@ -33,7 +33,8 @@ _LINES_WRITTEN = 1_000
 # rich takes over two seconds for a megabyte of JSON.
 _HIGHLIGHTED_MAX = 256 * 1024
 _PROSE_WIDTH_MIN = 20
-_NUMBER = re.compile(r">?\d[\d,]*")
+# A count, not a time such as `27ms`.
+_NUMBER = re.compile(r">?\d[\d,]*(?![\w.,])")
 
 
 class Column(NamedTuple):

@@ -172,7 +172,7 @@ def test_blocks_records_and_who_would_write_them(rwq: Rwq, raw: redis.Redis) -> 
 
 
 @pytest.mark.parametrize("is_far", [False, True])
-def test_a_queue_that_is_moved_begins_with_the_history_of_the_old_one(
+def test_a_moved_queue_begins_with_the_old_history(
     rwq: Rwq, foreign: Foreign, raw: redis.Redis, start_server: StartServer, *, is_far: bool
 ) -> None:
     foreign.waiting(b"a", b"b", b"c")

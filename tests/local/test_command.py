@@ -93,7 +93,7 @@ def test_status_of_a_stopped_server_exits_with_1(rwq: Rwq, local_server: LocalSe
     table = rwq("local", "status", directory, "-o", "table")
     assert table.code == 1
     assert table.lines[0] == "running  no"
-    assert table.lines[-1].endswith(" (-)")
+    assert table.lines[-1].endswith("/data")
 
 
 def test_the_directory_is_of_the_url_or_the_argument(rwq: Rwq, new_server: NewServer) -> None:
