@@ -1,12 +1,14 @@
 """Two actors: one is held at a reply while the other acts, and then goes on, or is killed."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any
 
 from rwq_cli.core import Connection
 from rwq_cli.core.clock import Clock
+from rwq_cli.core.server.patience import CancelToken
 
 
 class Killed(BaseException):
@@ -36,29 +38,31 @@ class Gate:
             self.check()
 
 
-class GatedConnection(Connection):
-    """A connection whose replies pass a gate, which an actor's connections share."""
+def gated(inner: Connection, gate: Gate) -> Connection:
+    """Copy a connection, perhaps to a cluster, for an actor whose replies pass a gate."""
+    kind: Any = type(inner)
 
-    def __init__(self, inner: Connection, gate: Gate) -> None:
-        super().__init__(inner.client(), inner.name)
-        self.address, self.gate = inner.address, gate
+    class Gated(kind):
+        def _open_link(self, *, writes: bool) -> Any:
+            gate.check()
+            link = super()._open_link(writes=writes)
+            read, send = link.read, link.send
 
-    def _take(self, *, writes: bool) -> Any:
-        self.gate.check()
-        link: Any = super()._take(writes=writes)
-        read, send = link.read, link.send
+            def gated_read(request: Any) -> Any:
+                reply = read(request)
+                gate.count_reply()
+                return reply
 
-        def gated_read(request: Any) -> Any:
-            reply = read(request)
-            self.gate.count_reply()
-            return reply
+            def gated_send(requests: Any) -> Any:
+                gate.check()
+                return send(requests)
 
-        def gated_send(requests: Any) -> Any:
-            self.gate.check()
-            return send(requests)
+            link.read, link.send = gated_read, gated_send
+            return link
 
-        link.read, link.send = gated_read, gated_send
-        return link
+    connection: Any = copy(inner)
+    connection.__class__, connection.stop = Gated, CancelToken()
+    return connection
 
 
 class InstantClock(Clock):
