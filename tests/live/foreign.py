@@ -28,12 +28,15 @@ class Books:
     # ID to how often it was pushed onto main, and what happened to it last: `ours` if we pushed it,
     # and its settling lease is still there.
     pushes: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+    # What we pushed, leaving one entry of it in the two lists, and nobody has pushed since.
+    single: set[bytes] = field(default_factory=set)
     # By reason, how often a cleaner pushed an item that was waiting already.
     second_pushes: Counter[str] = field(default_factory=Counter)
 
     def pushed(self, item_id: bytes, by: str) -> None:
         """It was pushed onto main."""
         self.pushes[item_id] = (self.pushes.get(item_id, (0, ""))[0] + 1, by)
+        self.single.discard(item_id)
 
     def unsettled(self, item_id: bytes, why: str) -> None:
         """A lease of it ended; it may have been a settling lease."""
@@ -49,6 +52,17 @@ class Books:
         by = last[1] if last else "by hand"
         assert by != "ours", f"a cleaner saw no lease of {item_id!r}, which we pushed"
         self.second_pushes[by] += 1
+
+    def return_another_entry(self, item_id: bytes) -> None:
+        """A cleaner of 0.1 pushes an item that is waiting: what it has taken off processing was a
+        second entry, so that it waits twice after it as before.
+
+        No lease of ours keeps it from that, whatever it has seen: a settling lease is not under the
+        name that it looks at. So what can be asserted is that the second entry is not ours: that
+        our push has taken all others away. See docs/adr/0003-settling-leases.md.
+        """
+        assert item_id not in self.single, f"we pushed {item_id!r} and left it in processing"
+        self.second_pushes["0.1 returned another entry of it"] += 1
 
     def add(self, item_id: bytes, data: bytes) -> None:
         self.added += item_id not in self.live
@@ -207,9 +221,7 @@ class Upstream:
             if is_returned:
                 is_waiting = self.client.lpos(self.key(b"queue"), item_id) is not None
                 if is_waiting and self.old:
-                    # It was in both lists already. A settling lease is not under 0.1's name: see
-                    # docs/adr/0003-settling-leases.md.
-                    self.books.second_pushes["0.1 removed another entry of it"] += 1
+                    self.books.return_another_entry(item_id)
                 elif is_waiting:
                     self.books.push_again(item_id, seen)
                 self.books.pushed(item_id, "upstream")
@@ -240,6 +252,8 @@ class Upstream:
         self.client.lpush(self.key(b"cleaning"), item_id)
         yield
         removed = self.client.lrem(self.key(b"processing"), 0, item_id)
+        if removed and self.client.lpos(self.key(b"queue"), item_id) is not None:
+            self.books.return_another_entry(item_id)
         yield
         if removed:
             self._push(item_id)

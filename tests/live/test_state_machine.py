@@ -200,6 +200,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.raw.lpush(QUEUE + b":" + name, item_id)
         if name == b"queue":
             self.books.pushed(item_id, "by hand")
+        self.books.single.discard(item_id)
 
     @precondition(lambda self: not self.has_many_ghosts)
     @rule()

@@ -263,11 +263,14 @@ class WatchedConnection(Connection):
         entered = Counter(after.main) - Counter(before.main)
         for item_id in entered:
             self._books.pushed(item_id, "added" if script == "add" else "ours")
+            self._books.single.add(item_id)
             if script == "add":
                 continue
             assert after.is_settling(item_id), f"{script} pushed {item_id!r} without a lease"
             assert self._witness.pttl(self._queue + b":lease:" + item_id) > 0
             assert (item_id, "leased_by_session") not in after.leases
+        # Somebody else had pushed it before, or it was left in a list without data.
+        self._books.single -= after.listed_twice
         # It goes where somebody leases the item, or it leaves the queue.
         for item_id in {i for i in before.data if before.is_settling(i)} & {*after.main}:
             assert after.values(item_id), f"{script} ended the settling lease of {item_id!r}"
