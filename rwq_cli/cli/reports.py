@@ -53,8 +53,8 @@ def kind_of(
         word=lambda outcome: outcome.status.value,
         item_id=lambda outcome: outcome.item_id,
         counted=(success.value, *(status.value for status in failures)),
-        # An item that is not what it was chosen as is left alone.
-        failed=frozenset(map(str, (*failures, Status.CHANGED, Status.WRONG_TYPE))),
+        # An item that is not what it was chosen as is left alone, and so is a copy on its way.
+        failed=frozenset(map(str, (*failures, Status.CHANGED, Status.WRONG_TYPE, Status.MOVING))),
         printed=frozenset({success.value}),
         json_counted=tuple(map(str, neutral)),
     )

@@ -17,7 +17,7 @@ _KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
     destructive=True,
     ok="done, even if the queue is empty",
     no="nothing was removed: declined",
-    partial="some items were left: they changed meanwhile, or a key has the wrong type",
+    partial="some items were left: they changed, are being moved here, or a key has the wrong type",
 )
 def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> ExitStatus:
     """Remove a queue with all its keys. Items and results are written to an undo file first. Items

@@ -43,7 +43,7 @@ class ActingQueue(Queue):
         """Complete items wherever they are; exactly one call succeeds in completing an item.
 
         `result` is kept for each, for `result_ttl_s` seconds; it replaces that of an earlier item
-        with this ID. For each ID `COMPLETED` or `NOT_OWNER`.
+        with this ID. For each ID `COMPLETED`, `NOT_OWNER` or `MOVING` (see `kick`).
         """
         return list(self.complete_many(ids, owner=owner, result=result, result_ttl_s=result_ttl_s))
 
@@ -142,7 +142,7 @@ class ActingQueue(Queue):
         """Push buried items onto the end of the main list, and reset their counts of returns.
 
         For each ID `KICKED`, `NOT_BURIED`, `NOT_OWNER` if a session holds a lease, or `MOVING` if a
-        move from another server has not finished with it.
+        move from another server or slot has not finished with it: its original may still be there.
         """
         return list(self.kick_many(ids))
 
@@ -151,7 +151,7 @@ class ActingQueue(Queue):
         return schedule.kick(self, checked_ids(ids))
 
     def remove(self, *ids: bytes | str) -> list[Outcome]:
-        """Remove items with every trace of them, whoever has leased them: `REMOVED`."""
+        """Remove items with every trace of them, whoever has leased them: `REMOVED` or `MOVING`."""
         return list(self.remove_many(ids))
 
     def remove_many(self, ids: Iterable[bytes | str | Flush]) -> Outcomes:
@@ -189,7 +189,8 @@ class ActingQueue(Queue):
         """Replace the data of items that is still what was read; place, lease and state stay.
 
         `edits` gives for each item its ID, the data that was read, and the new data. For each ID
-        `SET`, `UNCHANGED` if both are equal, or `CHANGED` if the data is no longer what was read.
+        `SET`, `UNCHANGED` if both are equal, `CHANGED` if the data is no longer what was read, or
+        `MOVING` (see `kick`).
         """
         read = (
             (snapshots.ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)

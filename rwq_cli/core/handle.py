@@ -12,7 +12,7 @@ from rwq_cli.core.batches import BUDGET, Budget, Flush, ProgressListener, in_bat
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import InvalidArgument, text_of
 from rwq_cli.core.keys import OWN_LEASE, QueueKeys, hash_tag
-from rwq_cli.core.lua import load_script, script_words
+from rwq_cli.core.lua import items_max, script_words
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand
 
@@ -107,7 +107,7 @@ class Queue:
 
     def budget(self, script: str) -> Budget:
         """What a call of a script may take."""
-        return BUDGET._replace(items=load_script(script).items_max)
+        return BUDGET._replace(items=items_max(script))
 
     def run_each(
         self,

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.add import ADD_ITEMS, BatchBuilder, Due, NewItems
+from rwq_cli.core.items.add import BatchBuilder, Due, NewItems
 from rwq_cli.core.keys import is_text
 from rwq_cli.environment import Environment
 from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input, split, whole
@@ -152,8 +152,8 @@ class RecordReader:
                 yield from batch.take()
                 yield group
                 continue
-            for start in range(0, len(group), ADD_ITEMS):
-                records = group[start : start + ADD_ITEMS]
+            for start in range(0, len(group), batch.items_max):
+                records = group[start : start + batch.items_max]
                 # Records that consist of data alone need not be taken one by one.
                 all_data: list[bytes] | None = None
                 if make_id is random_id and sum(map(len, records)) <= _AT_ONCE_BYTES:

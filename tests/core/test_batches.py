@@ -4,11 +4,11 @@ from hypothesis import given, strategies as st
 
 from rwq_cli.core import Outcome, State, Status
 from rwq_cli.core.batches import BUDGET, FLUSH, Budget, Flush, in_batches
-from rwq_cli.core.items.add import ADD_ITEMS, NewItem, batched_items
-from rwq_cli.core.lua import TOKEN_BYTES
+from rwq_cli.core.items.add import NewItem, batched_items
+from rwq_cli.core.lua import TOKEN_BYTES, items_max
 from rwq_cli.core.model import OutcomeBatch, Outcomes
 from rwq_cli.core.repair.findings import Code, Severity
-from rwq_cli.core.state.expected import Located
+from rwq_cli.core.state.expected import Located, hashed_bytes
 
 
 class Sized(bytes):
@@ -47,14 +47,15 @@ def test_batches_have_a_mib_before_their_last_item(sizes: list[int], flushes: li
     batches = [batch for batch in batched_items(items) if not isinstance(batch, Flush)]
     assert [len(data) for batch in batches for data in batch.data] == sizes
     for batch in batches:
-        assert 1 <= len(batch.ids) <= ADD_ITEMS
+        assert 1 <= len(batch.ids) <= items_max("add")
         assert sum(map(len, [*batch.ids[:-1], *batch.data[:-1]])) < BUDGET.bytes
 
 
 @given(st.lists(st.sampled_from((0, 1, BUDGET.bytes // 3, 5 * BUDGET.bytes)), max_size=12))
 def test_calls_hash_a_mib_unless_one_item_has_more(sizes: list[int]) -> None:
     tokens = {b"%d" % number: b"%d:hash;r1" % size for number, size in enumerate(sizes)}
-    calls = list(Located(list(tokens)).within(BUDGET._replace(items=5), tokens))
+    budget = BUDGET._replace(items=5)
+    calls = list(Located(list(tokens)).within(budget, lambda i: hashed_bytes(tokens[i])))
     assert [item_id for call in calls for item_id in call.ids] == list(tokens)
     for call in calls:
         assert len(call.ids) <= 5

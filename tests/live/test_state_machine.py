@@ -930,7 +930,7 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     two = ("put", "restore")
     monkeypatch.setattr(Queue, "budget", lambda _, script: Budget(2 if script in two else 3))
     monkeypatch.setattr(bulk, "_NAMED_IDS", 3)
-    monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
+    monkeypatch.setattr(lease, "items_max", lambda _: 3)
     monkeypatch.setattr(bulk, "SCANNED_MAX", 12)
     monkeypatch.setattr(bulk, "FEW_IDS", 2)
     # The pages of both cursors.

@@ -13,16 +13,16 @@ from rwq_cli.core.batches import BUDGET, Acknowledged, Flush, in_batches, in_dou
 from rwq_cli.core.clock import LATEST_MS, checked_s
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied, ServerError, WrongType, text_of
 from rwq_cli.core.handle import Queue, to_bytes
+from rwq_cli.core.lua import items_max
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-# One call takes the server about a millisecond.
-ADD_ITEMS = 500
-# For delayed items, each with three new keys and an entry in a sorted set.
-ADD_ITEMS_LATER = 150
+# What a delayed item takes the server, as a multiple of another: three more keys, and an entry in a
+# sorted set.
+_DELAYED_COST = 3
 _SHOWN_BY = "rwq ls --tail shows what was added last"
 _EMPTY_ID = "an item's ID is empty", "give it one, or let rwq generate it"
 
@@ -79,9 +79,9 @@ class NewItems(NamedTuple):
 
     def parts(self) -> "Iterator[NewItems]":
         """The same items in parts of one call each."""
-        items_max = ADD_ITEMS if self.dues is None else ADD_ITEMS_LATER
-        for start in range(0, len(self.ids), items_max):
-            part = slice(start, start + items_max)
+        count = items_max("add") // (1 if self.dues is None else _DELAYED_COST)
+        for start in range(0, len(self.ids), count):
+            part = slice(start, start + count)
             dues = self.dues and self.dues[part]
             yield NewItems(self.ids[part], self.data[part], dues, self.random_ids)
 
@@ -252,6 +252,7 @@ class BatchBuilder:
     """Collects items into batches for `add_batches`."""
 
     def __init__(self) -> None:
+        self.items_max = items_max("add")
         self._clear()
 
     def _clear(self) -> None:
@@ -266,7 +267,7 @@ class BatchBuilder:
         self._data.append(data)
         self._dues.append(due)
         self._room_bytes -= len(item_id) + len(data)
-        return len(self._ids) == ADD_ITEMS or self._room_bytes <= 0
+        return len(self._ids) == self.items_max or self._room_bytes <= 0
 
     def take(self) -> Iterator[NewItems]:
         """Yield the batch, if it has items, and begin the next one."""
@@ -295,7 +296,7 @@ def batched_items(items: Iterable[NewItem | Flush]) -> Iterator[NewItems | Flush
     yield from batch.take()
 
 
-# Items that are read before they are spread, so that a call has about `ADD_ITEMS` of one queue.
+# Items that are read before they are spread, so that a call has about its budget of one queue.
 _SPREAD_ITEMS = 20_000
 
 
@@ -330,10 +331,10 @@ def add_spread(
     by_name = {queue.name: queue for queue in queues}
     pick = picker(by_name)
     done = 0
-    items_max = min(_SPREAD_ITEMS, ADD_ITEMS * len(by_name))
+    count = min(_SPREAD_ITEMS, items_max("add") * len(by_name))
 
     def effort(batch: NewItems) -> int:
-        return max(sum(map(len, batch.data)), BUDGET.bytes * len(batch.ids) // items_max)
+        return max(sum(map(len, batch.data)), BUDGET.bytes * len(batch.ids) // count)
 
     # A dry run notices an ID that is repeated within one call only.
     chunks = (

@@ -26,7 +26,7 @@ from rwq_cli.core.inspect.lookup import Places, look_twice, places_of
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Status
-from rwq_cli.core.state.expected import ANY, Expected, Located, with_data
+from rwq_cli.core.state.expected import ANY, Expected, Located, hashed_bytes, with_data
 from rwq_cli.core.state.snapshots import End, ItemSnapshot, Skipped, read_snapshots
 
 # So many IDs are looked up by name if they are found so in short lists.
@@ -68,7 +68,12 @@ def by_script(
 
     def requests(call: Located) -> Iterator[tuple[Sequence[bytes], Sequence[object]]]:
         conditions = expected if call.saved is None else expected._replace(tokens=call.saved)
-        for part in call.within(budget, conditions.tokens, bytes_each):
+        tokens = conditions.tokens or {}
+
+        def bytes_of(item_id: bytes) -> int:
+            return bytes_each + hashed_bytes(tokens.get(item_id, b""))
+
+        for part in call.within(budget, bytes_of if bytes_each or tokens else None):
             script_args = args(part.ids) if callable(args) else args
             by_name = {**part.args(), **conditions.args(), **script_args}
             if part.looked_twice is not None:

@@ -15,14 +15,12 @@ from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.lookup import with_details
 from rwq_cli.core.items.bulk import read_items, rounds
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.lua import script_words
+from rwq_cli.core.lua import items_max, script_words
 from rwq_cli.core.model import PREVIEW_BYTES, Batched, Item, Lease, State, Status
 from rwq_cli.core.server.commands import REFUSED, Command
 from rwq_cli.core.state.reads import parse_lease, parse_returns
 from rwq_cli.core.state.snapshots import Skipped
 
-# In one call, which sets two leases for each.
-LEASE_ITEMS = 250
 # Entries that a call examines in addition to the wanted items, in case one is a ghost.
 _SPARE_ENTRIES = 1
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.
@@ -82,13 +80,14 @@ class LeaseRequest(NamedTuple):
     lease_ms: int
     data: bool = True
 
-    def args(self, items: int, entries: int, skipped: int = 0) -> dict[str, Any]:
+    def args(self, items: int, entries: int | None = None, *, skipped: int = 0) -> dict[str, Any]:
         """The arguments of one call; `skipped` are entries that a dry run has examined."""
+        most = items_max("lease")
         return {
             "holder": self.holder,
             "lease_ms": self.lease_ms,
-            "count_max": min(LEASE_ITEMS, items),
-            "entries_max": min(LEASE_ITEMS, entries),
+            "count_max": min(most, items),
+            "entries_max": most if entries is None else min(most, entries),
             "wants_data": self.data,
             "skip": skipped,
         }
@@ -186,7 +185,7 @@ def lease_from_first(queues: list[Queue], request: LeaseRequest) -> LeasedBatch:
             elif not batch.examined and batch.promoted <= 0:
                 break
             # Only ghosts and stale entries so far.
-            call = queue.script("lease", **request.args(request.items_max, LEASE_ITEMS))
+            call = queue.script("lease", **request.args(request.items_max))
         batch.due_in_s = due_in_s = min(due_in_s, batch.due_in_s)
     return batch
 
@@ -201,9 +200,9 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
 
     def calls() -> Iterator[tuple[int, Sequence[object]]]:
         nonlocal requested
-        while not is_empty and (items := min(LEASE_ITEMS, count - requested)) > 0:
+        while not is_empty and (items := min(items_max("lease"), count - requested)) > 0:
             requested += items
-            yield items, script_words("lease", **request.args(items, LEASE_ITEMS))
+            yield items, script_words("lease", **request.args(items))
 
     while count > 0 and not is_empty:
         # After a lost reply, the caller's hint counts nothing.
@@ -227,7 +226,7 @@ def _leasable(
     def waiting(queue: Queue) -> Iterator[Item]:
         skipped, batch = 0, None
         while batch is None or batch.examined:
-            args = request.args(request.items_max, LEASE_ITEMS, skipped)
+            args = request.args(request.items_max, skipped=skipped)
             batch = LeasedBatch.of(queue, queue.run("lease", **args, dry_run=True))
             skipped += batch.examined
             yield from batch

@@ -96,12 +96,12 @@ def _purged(
     items, leases, results, marks = _own_ids(queue)
     # What would be removed, in a dry run; and what stays, perhaps in several structures.
     gone: set[bytes] = set()
-    wrong: set[bytes] = set()
+    staying: set[bytes] = set()
     kept = None if dry_run else journal
     act = by_script(queue, "complete", REMOVE_ARGS, journal=kept, dry_run=dry_run)
 
     def in_no_list(ids: Iterable[bytes]) -> list[bytes]:
-        wanted = {item_id: None for item_id in ids if item_id not in wrong}
+        wanted = {item_id: None for item_id in ids if item_id not in staying}
         listed = set().union(*places_of(queue, wanted)) if wanted else set()
         return [item_id for item_id in wanted if item_id not in listed]
 
@@ -118,10 +118,11 @@ def _purged(
     with Acknowledged() as acknowledged:
         for batch in acted_on():
             # A ghost is not an item; and one may be in several blocks.
-            reported = batch.ids_with(Status.REMOVED, Status.CHANGED, Status.WRONG_TYPE)
-            batch = batch.only(set(reported) - wrong - gone)
+            unremovable = batch.ids_with(Status.WRONG_TYPE, Status.MOVING)
+            reported = {*batch.ids_with(Status.REMOVED, Status.CHANGED), *unremovable}
+            batch = batch.only(reported - staying - gone)
             removed = batch.ids_with(Status.REMOVED)
-            wrong.update(batch.ids_with(Status.WRONG_TYPE))
+            staying.update(unremovable)
             gone.update(removed if dry_run else ())
             for item_id in removed:
                 items.pop(item_id, None)

@@ -227,8 +227,11 @@ class _Restoration:
         for item_id, token in plan.tokens.items():
             replaceable[item_id] = token if item_id in plan.moving else _IN_PLACE + token
 
+        def bytes_of(item_id: bytes) -> int:
+            return len(by_id[item_id].item.data) + hashed_bytes(plan.tokens.get(item_id, b""))
+
         def act(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
-            parts = chain.from_iterable(self._within_budget(call, by_id, plan) for call in calls)
+            parts = chain.from_iterable(call.within(self._budget, bytes_of) for call in calls)
             # Only what leaves its place is looked for.
             return self._send(
                 ([by_id[i] for i in part.ids], part.only(plan.moving), replaceable)
@@ -241,18 +244,6 @@ class _Restoration:
         replaced_by = plan.replaced_by
         actors = self.queue, self.journal, plan.items, batches
         yield from recorded(*actors, Status.REPLACED, replaced_by=replaced_by)
-
-    def _within_budget(
-        self, call: Located, by_id: Mapping[bytes, Line], plan: _Replacement
-    ) -> Iterator[Located]:
-        def size_of(item_id: bytes) -> int:
-            current = plan.tokens.get(item_id)
-            return len(by_id[item_id].item.data) + (hashed_bytes(current) if current else 0)
-
-        first = 0
-        for ids in self._budget.split(call.ids, size_of):
-            yield call.part(first, first + len(ids))
-            first += len(ids)
 
     def _current_sizes(self, lines: Sequence[Line]) -> dict[bytes, int]:
         """By ID, the size of the data of each item that exists now."""

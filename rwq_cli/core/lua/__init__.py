@@ -93,7 +93,6 @@ class Script(NamedTuple):
     text: str
     sha1: str
     args: tuple[str, ...]
-    items_max: int
 
 
 class ScriptHeader(NamedTuple):
@@ -135,8 +134,12 @@ def load_script(name: str) -> Script:
     parts = [_read("lib/prelude"), *bindings, *map(_read, libraries), *check, _read(operation)]
     text = "\n".join(parts)
     digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
-    items_max = header_of(operation).items_max
-    return Script(name, text, digest, tuple(arg for arg, _ in args), items_max)
+    return Script(name, text, digest, tuple(arg for arg, _ in args))
+
+
+def items_max(script: str) -> int:
+    """How many items a call of a script may take, by its header."""
+    return header_of(f"ops/{script}").items_max
 
 
 def _needs(file: str) -> dict[str, list[str]]:

@@ -1,7 +1,7 @@
 """What a first look knows of items when an operation acts on them: their places in the lists, and
 the conditions that they must still meet."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha1
 from itertools import chain, compress, pairwise
 from math import ceil
@@ -135,27 +135,21 @@ class Located(NamedTuple):
         return self._replace(ids=self.ids[first:end], entries=(main, processing))
 
     def within(
-        self, budget: Budget, tokens: Mapping[bytes, bytes] | None = None, bytes_each: int = 0
+        self, budget: Budget, bytes_of: Callable[[bytes], int] | None = None
     ) -> "Iterator[Located]":
-        """Cut the call by a budget, into even parts if it takes too much for one.
-
-        Args:
-            budget: What a call of the script may take.
-            tokens: By ID, the token that the script compares with that of the data.
-            bytes_each: How many bytes the script writes for each ID.
-        """
+        """Cut the call by the budget of a script, into even parts if it takes too much for one;
+        `bytes_of` tells how many bytes the script copies, compares or writes for an ID."""
         count = len(self.ids)
         size = min(count, budget.items)
         if size == count:
-            written = bytes_each * count
-            hashed = sum(hashed_bytes(tokens.get(item_id, b"")) for item_id in self.ids if tokens)
-            parts = max((written + hashed) / budget.bytes, self._passed_entries() / budget.entries)
+            size_bytes = sum(map(bytes_of, self.ids)) if bytes_of else 0
+            parts = max(size_bytes / budget.bytes, self._passed_entries() / budget.entries)
             size = ceil(count / max(1, ceil(parts)))
         if size >= count:
             yield self
             return
         for first in range(0, count, size):
-            yield from self.part(first, first + size).within(budget, tokens, bytes_each)
+            yield from self.part(first, first + size).within(budget, bytes_of)
 
     def _passed_entries(self) -> int:
         """How many entries the script passes over at most, to find those of the IDs and to remove

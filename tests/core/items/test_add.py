@@ -12,8 +12,6 @@ from rwq_cli.core import Connection, Due, InvalidArgument, NewItem, Outcome, Sta
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.items.add import (
-    ADD_ITEMS,
-    ADD_ITEMS_LATER,
     NewItems,
     add_batches,
     add_spread,
@@ -22,9 +20,11 @@ from rwq_cli.core.items.add import (
 )
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.lua import items_max
 from tests.conftest import QUEUE, AsUser, contents
 from tests.support import numbered
 
+ADD_ITEMS, ADD_ITEMS_LATER = items_max("add"), items_max("add") // 3
 HOUR = Due(3_600_000, from_now=True)
 MARGIN_MS = 60_000
 

@@ -14,13 +14,13 @@ from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.restore import OnConflict, restore as restore_lines
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.lua import load_script
+from rwq_cli.core.lua import items_max
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.snapshots import ItemSnapshot, Place, Skipped
 from tests.conftest import QUEUE, Foreign, Interleaved, contents, lasts
 from tests.support import Journal, lines_of, numbered
 
-RESTORE_ITEMS = load_script("restore").items_max
+RESTORE_ITEMS = items_max("restore")
 FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE
 
 

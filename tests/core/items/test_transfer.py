@@ -247,6 +247,9 @@ class TestCut:
         foreign.buried(b"b", _TO % b"x")
         ends = [queue.release(b"a"), queue.release(b"a", delay_s=9), queue.bury(b"a", reason=b"x")]
         assert [outcome.status for (outcome,) in ends] == [Status.MOVING] * 3
+        ends = [queue.complete(b"a"), queue.remove(b"a")]
+        ends.append(list(queue.edit_many([(b"a", b"data of a", b"new data")])))
+        assert [outcome.status for (outcome,) in ends] == [Status.MOVING] * 3
         ((item, is_leased),) = lease_ids(queue, [b"a"])
         assert (is_leased, item.state) == (False, State.BURIED)
         assert queue.bury(b"b")[0].status is Status.BURIED

@@ -14,11 +14,6 @@ local function reason_of(facts)
   return value and string.sub(value, #GUARDS.buried + 1)
 end
 
--- Whether an item is the copy of one that another server may still have: both must not be leased.
-local function is_copy(facts)
-  return string.sub(effective_lease(facts) or '', 1, #COPY_GUARD) == COPY_GUARD
-end
-
 -- Whether a move has buried an item, here or there.
 local function is_in_transit(facts)
   return string.sub(effective_lease(facts) or '', 1, #MOVING_GUARD) == MOVING_GUARD

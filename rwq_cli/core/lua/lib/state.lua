@@ -70,6 +70,12 @@ local function effective_lease(facts)
   return new, true, new == old
 end
 
+-- Whether an item is the copy of one that another server may still have: both must not be leased, and
+-- what ends or changes the copy alone would not last.
+local function is_copy(facts)
+  return string.sub(effective_lease(facts) or '', 1, #COPY_GUARD) == COPY_GUARD
+end
+
 -- The ms left of the effective lease: -1 for no expiry, -2 for no lease.
 local function effective_left_ms(facts)
   local _, in_new, in_old = effective_lease(facts)

@@ -2,6 +2,7 @@
 -- include: schedule
 -- writes: item SETNX MSETNX MSET; main LPUSH; leases SET DEL; delayed ZADD ZREM; buried ZREM; returns HDEL; server TIME
 -- commands: add, add --id, add --unique, add --delay
+-- budget: 500 items  about a millisecond
 -- arg ids_are  what the caller knows about the IDs: 'random' if they were generated for these items, so that they
 --   are distinct and have no leftovers; 'distinct' if no ID is repeated; 'new' if none exists, so that duplicates
 --   need not be looked for; else 'any'

@@ -14,7 +14,7 @@
 -- arg has_result:flag  the results have data
 -- arg result  the data of the results, bytes
 -- rest words  the IDs, each once
--- Returns the outcomes of `outcome_reply`: completed or removed, missing, not-owner, changed, wrong-type, elsewhere.
+-- Returns the outcomes of `outcome_reply`: completed or removed, missing, not-owner, moving, changed, wrong-type, elsewhere.
 local ids, is_owner, unread = ids_in(words), {}, owners
 while unread ~= '' do
   local length, bytes = string.match(unread, '^(%d+):(.*)$')
@@ -36,7 +36,7 @@ end
 local asks_more = owners ~= '' or where == 'leased' or has_tokens or has_results and keep_ms ~= ''
 
 return act(ids, function(id, item, now_ms)
-  return refusal_of(id, item, now_ms)
+  return refusal_of(id, item, now_ms) or is_copy(item) and 'moving'
     or asks_more and (owners ~= '' and not is_owner[session_of(item)] and 'not-owner'
       or is_taken_away(item) and 'elsewhere' or unsaved_status(id) or cannot_keep(id) and 'wrong-type') or done
 end, function(groups, facts, now_ms)

@@ -3,6 +3,7 @@
 -- include: schedule
 -- writes: main RPOP; processing LPUSH; leases SET
 -- commands: lease, work
+-- budget: 250 items  two leases are set for each
 -- writes promote: delayed ZREM; main LPUSH; leases DEL
 -- commands promote: lease, work
 -- writes finish: processing LREM; leases DEL; item DEL; returns HDEL; result EXISTS
