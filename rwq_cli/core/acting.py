@@ -168,8 +168,9 @@ class ActingQueue(Queue):
         """Move items to the end of the queue with this name, or this handle.
 
         That may be on another server: a move to there that was cut goes on where it was when it is
-        called again. For each ID `MOVED`, `CHANGED`, `NOT_OWNER` if it has a lease, or `CONFLICT`
-        if the other queue has this ID; before these, what such a move had begun with is `FINISHED`.
+        called again. For each ID `MOVED`, `CHANGED`, `NOT_OWNER` if it has a lease, with `force`
+        `MOVING` (see `kick`), or `CONFLICT` if the other queue has this ID; before these, what such
+        a move had begun with is `FINISHED`.
         """
         return list(self.move_many(ids, to, force=force, grace_s=grace_s))
 

@@ -109,6 +109,7 @@ _SOME = dict.fromkeys(
         *(("mv far", second) for second in VERBS),
         *(("mv far --force", second) for second in ("work", "complete", "edit")),
         *((verb, verb) for verb in VERBS),
+        *(("mv back", second) for second in ("complete", "purge", "mv --force")),
         *((verb, "work") for verb in ("undo rm", "undo mv", "undo mv far", "add")),
     ]
 )

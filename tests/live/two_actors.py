@@ -147,6 +147,10 @@ VERBS = {
         lambda queues: move(queues.jobs, IDS, queues.other, Journal()),
         {Status.MOVED: (OTHER, State.WAITING)},
     ),
+    "mv --force": Verb(
+        lambda queues: move(queues.jobs, IDS, queues.other, Journal(), force=True),
+        {Status.MOVED: (OTHER, State.WAITING)},
+    ),
     "mv far": Verb(_move_far, _TO_FAR, (_TO_MAIN,)),
     "mv far --force": Verb(partial(_move_far, force=True), _TO_FAR, (_TO_MAIN,)),
     "mv back": Verb(lambda queues: move(queues.far, IDS, queues.jobs, Journal()), _BACK),

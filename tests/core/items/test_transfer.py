@@ -248,8 +248,9 @@ class TestCut:
         ends = [queue.release(b"a"), queue.release(b"a", delay_s=9), queue.bury(b"a", reason=b"x")]
         assert [outcome.status for (outcome,) in ends] == [Status.MOVING] * 3
         ends = [queue.complete(b"a"), queue.remove(b"a")]
+        ends.append(queue.move(b"a", to=b"other", force=True))
         ends.append(list(queue.edit_many([(b"a", b"data of a", b"new data")])))
-        assert [outcome.status for (outcome,) in ends] == [Status.MOVING] * 3
+        assert [outcome.status for (outcome,) in ends] == [Status.MOVING] * 4
         ((item, is_leased),) = lease_ids(queue, [b"a"])
         assert (is_leased, item.state) == (False, State.BURIED)
         assert queue.bury(b"b")[0].status is Status.BURIED

@@ -7,8 +7,8 @@
 -- arg keeps_leased:flag  leave items with a lease or guard alone
 -- arg lines  the line number of each ID, joined by ';', if there is a bitmap of restored lines
 -- rest words  the IDs, each once, in the order in which they are to wait
--- Returns the outcomes of `outcome_reply`: moved, missing, changed, not-owner, in-transit, conflict if the other
--- queue has this ID, wrong-type, elsewhere, imported-before if its line is marked.
+-- Returns the outcomes of `outcome_reply`: moved, missing, changed, not-owner, moving, in-transit, conflict if the
+-- other queue has this ID, wrong-type, elsewhere, imported-before if its line is marked.
 local refusal = check_type(to_main, 'list') or check_type(to_processing, 'list') or check_type(to_delayed, 'zset')
   or check_type(to_buried, 'zset') or check_type(to_returns, 'hash')
 if refusal then
@@ -33,7 +33,7 @@ end
 
 return act(ids, function(id, item, now_ms)
   return marked[line_of[id]] and 'imported-before' or refusal_of(id, item, now_ms)
-    or keeps_leased and effective_lease(item) and 'not-owner'
+    or keeps_leased and effective_lease(item) and 'not-owner' or is_copy(item) and 'moving'
     or is_in_doubt(id, item, now_ms) and 'in-transit' or unsaved_status(id)
     or some_exist and is_occupied(id) and 'conflict' or 'moved'
 end, function(groups, facts)
