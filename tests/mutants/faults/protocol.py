@@ -34,8 +34,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "complete-without-data",
         "Two workers are both told that they completed an item, though only one deleted it.",
         f"{_OPS}/complete.lua",
-        "return refusal_of(id, item, now_ms)\n",
-        "return item.data ~= 'none' and refusal_of(id, item, now_ms)\n",
+        "return refusal_of(id, item, now_ms) or is_copy",
+        "return item.data ~= 'none' and refusal_of(id, item, now_ms) or is_copy",
     ),
     Fault(
         "chosen-items-unchecked",
@@ -297,6 +297,13 @@ PROTOCOL: tuple[Fault, ...] = (
         f"{_OPS}/remove_buried.lua",
         "redis.call('HGET', moved, '') ~= holder",
         "false",
+    ),
+    Fault(
+        "completed-before-it-arrived",
+        "An item that was completed at the destination of a move that was killed comes back there.",
+        f"{_OPS}/complete.lua",
+        "is_copy(item) and 'moving'",
+        "nil",
     ),
     # Q:moved.
     Fault(
