@@ -462,7 +462,8 @@ VERBS: dict[str, Row] = {
                     ("leased --state abandoned", "ls leased", "abandoned"),
                     ("waiting --state buried", "ls waiting", "buried"),
                     ("due --state delayed", "ls due", "delayed"),
-                    ("--state waiting --holder x", "--holder", "waiting"),
+                    ("--state orphaned --holder x", "--holder", "orphaned"),
+                    ("all --state abandoned --ttl 1h", "--ttl", "abandoned"),
                 )
             },
             **_no_field("ls --by colour"),

@@ -48,6 +48,10 @@ _IMPLIED = {
     "reason_glob": frozenset({State.BURIED}),
     "ttl": frozenset({State.LEASED, State.HELD}),
 }
+# The states that such an option can find. A session's lease may stand beside entries in any list;
+# only those two states say that there is none.
+_LEASABLE = frozenset(SELECTABLE) - {State.ABANDONED, State.ORPHANED}
+_POSSIBLE = {**_IMPLIED, "holder_glob": _LEASABLE, "ttl": _LEASABLE}
 
 
 def _condition(text: str) -> "Condition":
@@ -124,7 +128,7 @@ def _selection(
     where: Sequence["Condition"] | None = None,
     **others: Any,
 ) -> Selection:
-    for name, possible in _IMPLIED.items():
+    for name, possible in _POSSIBLE.items():
         if states and others.get(name) is not None:
             check_possible(_OPTIONS[name], states, possible)
     if others.get("older_than_s") is not None:

@@ -133,7 +133,7 @@ def check(
     ] = None,
     deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
     must_exist: Annotated[
-        bool, option("--must-exist", "CRITICAL if the queue has no key.")
+        bool, option("--must-exist", "CRITICAL if a queue has no key, or none matches.")
     ] = False,
     output_format: Annotated[
         CheckFormat, option("--format", "nagios: one line; prometheus: for a textfile collector.")
@@ -231,7 +231,8 @@ class _Reading:
 
     @property
     def level(self) -> Level:
-        level = thresholds.worst([Level.OK, *(check.level for check in self.checks)])
+        nothing = Level.CRITICAL if self._must_exist and not self._names else Level.OK
+        level = thresholds.worst([nothing, *(check.level for check in self.checks)])
         if self._unread:
             level = thresholds.worst([level, Level.UNKNOWN]) if self._is_nagios else Level.UNKNOWN
         return level

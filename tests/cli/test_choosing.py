@@ -94,6 +94,13 @@ def test_options_select_these_items(rwq: Rwq, line: str) -> None:
     assert " ".join(chosen(rwq, *line.split())) == SELECTED[line]
 
 
+def test_a_lease_is_found_wherever_its_item_is(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.leased(b"a", holder=b"worker-7")
+    foreign.raw.delete(foreign.keys.processing)
+    line = "touch --state unlisted --holder worker-* --ttl >1s"
+    assert chosen(rwq, *line.split()) == ["a"]
+
+
 @pytest.mark.usefixtures("filled")
 def test_a_path_that_no_item_has_is_named(rwq: Rwq) -> None:
     note = "rwq: jobs: no item has {}\n"

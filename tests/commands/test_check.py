@@ -114,6 +114,14 @@ def test_limits_decide_the_code(rwq: Rwq, words: str, status: MonitoringStatus) 
     assert PLUGIN_LINE.fullmatch(result.text)
 
 
+@pytest.mark.parametrize("words", ["-q nothing:*", "--all-queues"])
+def test_none_of_what_must_exist_is_an_alarm(rwq: Rwq, words: str) -> None:
+    alarm = "RWQ CRITICAL - no queues, or all are empty\n"
+    assert rwq("check", *words.split()).code == int(MonitoringStatus.OK)
+    result = rwq("check", "--must-exist", *words.split())
+    assert (result.code, result.text) == (int(MonitoringStatus.CRITICAL), alarm)
+
+
 class TestUnknown:
     """A monitor reads stdout; and code 2, which is a usage error elsewhere, would be an alarm."""
 
