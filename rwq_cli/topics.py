@@ -108,7 +108,7 @@ workers and other cleaners run. Instead of cron, `rwq clean light -q jobs --ever
 6h` can run as a service.
     rwq clean light -q jobs -Q
     rwq clean deep -q jobs -Q
-    rwq check -q jobs --warn age=15m --critical abandoned=100
+    rwq check -q jobs --warn age=15m --warn lease=2h --critical abandoned=100
 
 Find out why an item is stuck, and fix it
 `show` explains one item and names the commands to run next. `doctor` does so for the whole queue;

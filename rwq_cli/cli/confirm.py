@@ -51,7 +51,7 @@ def confirm(
         return
     if leased:
         note += f" ({human.count(leased)} of them leased)"
-    items_of_queue = f"{human.count(items)} {'item' if items == 1 else 'items'} of {queue}{note}"
+    items_of_queue = f"{human.counted(items, 'item')} of {queue}{note}"
     where = f" on {server_shown(settings)}"
     if settings.beside is not None:
         # The action names the other server.

@@ -133,7 +133,10 @@ def check(
     ] = None,
     deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
     must_exist: Annotated[
-        bool, option("--must-exist", "CRITICAL if a queue has no key, or none matches.")
+        bool,
+        option(
+            "--must-exist", "CRITICAL if a queue has no key (drained, or gone), or none matches."
+        ),
     ] = False,
     output_format: Annotated[
         CheckFormat, option("--format", "nagios: one line; prometheus: for a textfile collector.")

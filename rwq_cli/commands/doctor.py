@@ -122,8 +122,12 @@ def _name(diagnosis: Diagnosis) -> str:
 def _healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
     name, notes = _name(diagnosis), diagnosis.findings
     nothing = f"{name} has {'only notes' if notes else 'none'} of these findings"
-    text = f"Nothing is wrong with {name}" if is_all else nothing
-    text += "" if diagnosis.items is None else f": items {human.count(diagnosis.items)}"
+    if diagnosis.items == 0 and is_all:
+        # It may be gone, or have another name.
+        text = f"{name} is empty"
+    else:
+        text = f"Nothing is wrong with {name}" if is_all else nothing
+        text += "" if diagnosis.items is None else f": items {human.count(diagnosis.items)}"
     if notes:
         text += f", notes {len(notes)} ({_named(notes)}; -v explains)"
     return text

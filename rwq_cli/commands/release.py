@@ -30,8 +30,8 @@ def release(
     force: ForceOption = False,
     rate: RateOption = None,
 ) -> ExitStatus:
-    """Release items: end their leases and return them to the queue, now or after a delay. Without
-    --state, options choose items in processing.
+    """Release items: end their leases and return them to the end of the queue, now or after a
+    delay. Without --state, options choose items in processing.
 
     rwq release -q jobs 4f2a9c
     rwq release -q jobs --state abandoned --older-than 1h --dry-run

@@ -186,8 +186,7 @@ class Restoration(NamedTuple):
         age_s = max(0.0, (self.queue.now_ms() - reader.header.exported_ms) / 1000)
         age = human.ago(age_s if age_s < 60 else age_s - age_s % 60)
         by = "" if origin.by is None else f", by {escaped_text(origin.by)}"
-        noun = "item" if items == 1 else "items"
-        return f"{origin.verb} of {human.count(items)} {noun} {place}, {age}{by}"
+        return f"{origin.verb} of {human.counted(items, 'item')} {place}, {age}{by}"
 
 
 def _plan(

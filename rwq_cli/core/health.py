@@ -18,7 +18,7 @@ class Refusal(StrEnum):
 
 # What to do about each, also for the error of a command that was refused.
 CURES = {
-    Refusal.OUT_OF_MEMORY: "raise its maxmemory or complete some items",
+    Refusal.OUT_OF_MEMORY: "raise its maxmemory, or remove what can be spared",
     Refusal.READONLY: "point -u at the primary",
     Refusal.WRITE_ERRORS: "check its disk: it cannot save its data",
     Refusal.TOO_FEW_REPLICAS: "check its replicas: some are missing",

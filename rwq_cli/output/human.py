@@ -5,6 +5,11 @@ def count(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, such as `1 client` and `2,000 clients`."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def size(number: int | None) -> str:
     if number is None:
         return "-"

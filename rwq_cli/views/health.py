@@ -59,7 +59,7 @@ def status_parts(status: ServerStatus) -> list[Piece]:
         style = "red" if status.uptime_s < _YOUNG_S else None
         parts.append((f"up {human.duration(status.uptime_s)}", style))
     if status.clients is not None:
-        parts.append((f"{human.count(status.clients)} clients", None))
+        parts.append((human.counted(status.clients, "client"), None))
     return [*parts, persistence_in_words(status)]
 
 
@@ -67,11 +67,11 @@ def server_in_words(status: ServerStatus) -> str:
     """The status of a server in a line, with what it has lost or may have lost."""
     words = [text for text, _ in status_parts(status)]
     if status.evicted:
-        words.append(f"evicted {human.count(status.evicted)} keys ({status.eviction})")
+        words.append(f"evicted {human.counted(status.evicted, 'key')} ({status.eviction})")
     if status.flushes:
-        words.append(f"flushed {human.count(status.flushes)} times")
+        words.append(f"flushed {human.counted(status.flushes, 'time')}")
     if status.loaded is not None:
-        words.append(f"loaded {human.count(status.loaded)} keys when it started")
+        words.append(f"loaded {human.counted(status.loaded, 'key')} when it started")
     if status.last_save_s is not None:
         words.append(f"saved {human.duration(status.last_save_s)} ago")
     return ", ".join([status.node, *words] if status.node else words)

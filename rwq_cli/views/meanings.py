@@ -182,7 +182,7 @@ REMEDIES = {
     Code.NEAR_MAXMEMORY: Remedy(
         "The server uses 90 % of its memory limit or more. At the limit it refuses writes, or "
         "evicts keys.",
-        "Raise its maxmemory, or complete some items.",
+        "Raise its maxmemory, or remove what can be spared.",
         "redis-cli INFO memory",
         _SETTING,
     ),

@@ -41,6 +41,10 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
     assert result.notes == "errors 1 (held 2), warnings 1 (abandoned 1); items 3; fixed 1, left 2\n"
 
 
+def test_an_empty_queue_is_not_called_healthy(rwq: Rwq) -> None:
+    assert rwq("doctor", *AROUND, "-o", "table").text == "jobs is empty\n"
+
+
 def test_a_healthy_queue_has_no_findings(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     summary = "no findings; items 1\n"

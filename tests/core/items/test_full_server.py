@@ -49,7 +49,7 @@ def test_what_needs_memory_changes_nothing(
     with pytest.raises(OutOfMemory) as caught:
         OPERATIONS[name].run(queue, ids, False)
     assert not caught.value.acknowledged
-    assert caught.value.hint == "raise its maxmemory or complete some items"
+    assert caught.value.hint == "raise its maxmemory, or remove what can be spared"
     assert contents(full) == before
 
 
