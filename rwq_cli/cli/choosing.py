@@ -132,7 +132,7 @@ def _selection(
         if states and others.get(name) is not None:
             check_possible(_OPTIONS[name], states, possible)
     if others.get("older_than_s") is not None:
-        text = "rwq: some items are not chosen, as the server tells no age of them that can be true"
+        text = "rwq: items whose age the server cannot tell are not chosen"
         others["on_unknown_age"] = lambda _item: settings.environment.note(text, once=True)
     if where:
         from rwq_cli.input.where import Conditions

@@ -213,7 +213,7 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
         words = []
     elif context is None and url_shown != url and settings.is_for_people:
         settings.environment.note(
-            "note: the command lines leave the password out; give it in RWQ_PASSWORD or with "
+            "note: the commands shown do not have the password; give it in RWQ_PASSWORD or with "
             "--password-file",
             once=True,
         )
@@ -249,7 +249,8 @@ def queue_handles(
     queues = [WorkQueue(connection, name, holder=settings.holder) for name in names]
     for queue in queues:
         if queue.keys.has_odd_ends:
-            note = f"rwq: note: the queue's name begins or ends so: {text_of(queue.name)!a}"
+            note = "rwq: note: the queue's name begins or ends with white space or a quote: "
+            note += f"{text_of(queue.name)!a}"
             settings.environment.note(note, once=True)
     return queues
 

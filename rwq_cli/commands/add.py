@@ -51,7 +51,7 @@ def _time(text: str) -> str:
 )
 def add(
     settings: Settings,
-    data: Annotated[list[str] | None, argument("[DATA...]", "Items; - or none: stdin.")] = None,
+    data: Annotated[list[str] | None, argument("[DATA...]", "The items; - or none: stdin.")] = None,
     file: Annotated[list[str] | None, option("-f, --file FILE", "Read a file; - is stdin.")] = None,
     input_format: Annotated[
         InputFormat,

@@ -78,7 +78,9 @@ def complete(
     result: Annotated[
         str | None, option("--result FILE", "Store this file as its result; - is stdin.")
     ] = None,
-    rejected: Annotated[bool, option("--rejected", "It was given up: store rejected.")] = False,
+    rejected: Annotated[
+        bool, option("--rejected", "Store it as rejected: the item was given up.")
+    ] = False,
     result_ttl_s: Annotated[
         Duration | None,
         option("--result-ttl DUR", f"Keep it for this long.  [default: {_TTL}]", result_duration),

@@ -25,7 +25,7 @@ def completion(
     shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.")],
     install: Annotated[
         bool,
-        option("--install", "Write it to a file, which the shell's own file loads; name both."),
+        option("--install", "Write it to a file that the shell's startup file loads; name both."),
     ] = False,
 ) -> None:
     """Print the completion script of a shell, or install it for this user.
@@ -64,7 +64,7 @@ def _install(settings: Settings, shell: Shell, script: str) -> list[str]:
             file.write("\n" * (bool(before) and not before.endswith("\n")) + f"{line}\n")
         notes.append(f"added to {_shown(start)}: {line}")
     if shell is Shell.ZSH and "compinit" not in before:
-        notes.append("zsh completes after autoload -Uz compinit; compinit, above that line")
+        notes.append("zsh needs, above that line: autoload -Uz compinit; compinit")
     return notes
 
 

@@ -241,7 +241,10 @@ def set_(
     ] = None,
     protect: Annotated[
         Protection | None,
-        option("--protect", "none: ask unless --yes; ask: always on a terminal; type: its name."),
+        option(
+            "--protect",
+            "none: ask unless --yes; ask: always ask on a terminal; type: ask for its name.",
+        ),
     ] = None,
     unset: Annotated[
         list[str] | None, option("--unset KEY", "Remove this setting; can be given several times.")
@@ -342,7 +345,7 @@ def rm(
     settings.out.describe(records, CONTEXT_FIELDS, is_one=False, text=text)
 
 
-@command(record=CHECKED_FIELDS, ok="reachable, whatever else", reads_only=True, always_table=True)
+@command(record=CHECKED_FIELDS, ok="the server can be reached", reads_only=True, always_table=True)
 def check(
     settings: Settings,
     name: Annotated[

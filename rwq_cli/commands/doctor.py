@@ -169,7 +169,7 @@ def _codes(text: str) -> frozenset[Code]:
     ok="there are no errors or warnings, or none are left; notes do not count",
     no="errors or warnings were found, or are left after --fix",
     changes_with="fix",
-    unfinished="some of it may be fixed",
+    unfinished="some findings may be fixed",
     null=NULL_IDS,
     always_table=True,
 )

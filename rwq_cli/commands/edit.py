@@ -39,8 +39,8 @@ _NAMED_MAX = 100_000
 # An editor that ends so soon has opened a window, and left the file to it.
 _AT_ONCE_S = 0.1
 _NO_WAIT = (
-    "rwq: the editor ended at once; if it has a window, give it its option to wait, as in "
-    "EDITOR='code --wait': what is saved from now on is lost"
+    "rwq: the editor returned at once; if it opens a window, use its option to wait, as in "
+    "EDITOR='code --wait'; what you save there now is lost"
 )
 # How many items are read together if the command runs once for each.
 _RUN_ITEMS = 500
@@ -224,7 +224,8 @@ class _Editing:
 def _one(choice: Choice) -> Choice:
     if choice.from_stdin:
         raise InvalidArgument(
-            "one ID is needed, and - means IDs on stdin", "use --run, or change them one by one"
+            "one ID is needed, and - reads any number from stdin",
+            "use --run, or change them one by one",
         )
     ids = [item_id for item_id in choice.listed_ids or () if not isinstance(item_id, Flush)]
     if len(ids) != 1:

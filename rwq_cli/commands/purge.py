@@ -45,6 +45,6 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
         settings.environment.note("rwq: this user may not access results; they are kept")
     elif purged.others:
         settings.environment.note(
-            f"rwq: keys of other programs kept, with names like those of results: {purged.others:,}"
+            f"rwq: kept {purged.others:,} keys of other programs, with names like those of results"
         )
     return out.finish(undo_file=undo.name)

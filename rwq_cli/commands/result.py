@@ -82,7 +82,8 @@ def result(
     """
     if item_id == b"-":
         raise InvalidArgument(
-            "one ID is needed, and - means IDs on stdin", "rwq show - shows the results of many"
+            "one ID is needed, and - reads any number from stdin",
+            "rwq show - shows the results of many",
         )
     queue = open_queue(settings)
     lookup = read_result(

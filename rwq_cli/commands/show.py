@@ -65,7 +65,7 @@ def show(
         is_noted = wants_sizes and not (data or settings.output.is_raw)
         for item_shown in explained:
             if is_noted:
-                note_idle_reset(settings, queue, "what is shown was read before")
+                note_idle_reset(settings, queue, "the times shown are those before this")
             if not item_shown.item.state.has_data:
                 missing += 1
                 if settings.output.is_raw:

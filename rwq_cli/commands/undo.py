@@ -117,7 +117,9 @@ def undo(
             offer=lambda ctx: _numbers(ctx.find_root().obj.settings),
         ),
     ] = None,
-    anywhere: Annotated[bool, option("--anywhere", "Also of other servers, or onto one.")] = False,
+    anywhere: Annotated[
+        bool, option("--anywhere", "Also files of other servers, restored to this one.")
+    ] = False,
     list_: Annotated[bool, option("--list", "List the files; -q, -u and -c filter them.")] = False,
     prune: Annotated[bool, option("--prune", "Delete those that --older-than chooses.")] = False,
     older_than_s: Annotated[Duration | None, option("--older-than DUR", "Only older ones.")] = None,
@@ -237,7 +239,9 @@ def _confirm(
     """
     doubts = []
     if not is_here:
-        doubts.append("this is another server than then at this address, or it has lost its data")
+        doubts.append(
+            "the server at this address is not the one that the file is from, or has lost its data"
+        )
         if plan.dry_run or not has_terminal():
             raise InvalidArgument(
                 f"{doubts[0]}: {plan.queue.connection.address}",
@@ -247,12 +251,12 @@ def _confirm(
     idle = read_idle(directory, plan.queue.connection.address, settings.user_at_host)
     if entry is not None and idle is not None and idle.after >= entry.number:
         doubts.append(
-            f"the last verb, {idle.verb} of {idle.queue}, {human.ago(time() - idle.time_s)}, left "
-            "nothing to undo"
+            f"the last command, {idle.verb} of {idle.queue}, {human.ago(time() - idle.time_s)}, "
+            "left nothing to undo"
         )
         if yes or plan.dry_run or not has_terminal():
             raise catalog.NothingToUndo(
-                doubts[-1], f"rwq undo {entry.number} undoes what was before: {plan.done()}"
+                doubts[-1], f"rwq undo {entry.number} undoes the one before it: {plan.done()}"
             )
     if plan.dry_run or (is_confirmed(settings, yes=yes) and not doubts):
         return

@@ -72,7 +72,7 @@ def work(
         Duration, option("--backoff-max DUR", "The longest delay.")
     ] = BACKOFF_MAX,
     on_fail: Annotated[
-        OnFail, option("--on-fail HOW", "At last bury, release, reject or stop.")
+        OnFail, option("--on-fail HOW", "Then bury, release, reject or stop.")
     ] = OnFail.BURY,
     input_: Annotated[
         Input | None,

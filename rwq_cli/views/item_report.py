@@ -281,7 +281,11 @@ def _fact_rows(explained: Shown) -> Iterator[Line]:
     yield "processing list", processing, None
     if facts.in_cleaning:
         yield "cleaning list", _times(facts.in_cleaning), None
-    no_lease = "none; a client that knows one lease key has ended it" if facts.was_ended else "none"
+    no_lease = (
+        "none; a client that knows only one of the lease keys has ended it"
+        if facts.was_ended
+        else "none"
+    )
     yield "lease", no_lease if facts.lease is None else _lease(facts.lease, now_ms), None
     for key in explained.leases:
         yield "lease key", escaped(key), "dim"

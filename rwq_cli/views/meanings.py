@@ -187,21 +187,21 @@ REMEDIES = {
         _SETTING,
     ),
     Code.EVICTED: Remedy(
-        "The server has evicted keys since it started: if they were items, their data are lost, "
-        "and what is left of them are ghosts.",
+        "The server has evicted keys since it started: if they were items, their data is lost, "
+        "and only ghosts are left of them.",
         "Save the IDs of the ghosts before a clean drops them.",
         "rwq doctor -o ids --only ghost",
         "what was evicted is gone",
     ),
     Code.RESTARTED: Remedy(
         "The server started less than an hour ago.",
-        "Check that it has loaded what you expect; ages began again.",
+        "Check that it has loaded the data that you expect; ages count from zero again.",
         "redis-cli INFO persistence",
-        "it is only news",
+        "it is for information only",
     ),
     Code.FLUSHED: Remedy(
-        "FLUSHDB or FLUSHALL was called since the server started: whatever was there then is gone.",
-        "If nobody meant to, restore an export or a backup.",
+        "FLUSHDB or FLUSHALL was called after the server started: what it had until then is gone.",
+        "If that was a mistake, restore an export or a backup.",
         "redis-cli INFO commandstats",
         "what was flushed is gone",
     ),
@@ -257,8 +257,8 @@ REMEDIES = {
         "it has data, so it is an ordinary item",
     ),
     Code.BINARY_ID: Remedy(
-        "Its ID is not UTF-8: workers and cleaners of other languages fail on it, and what is "
-        "behind it is not cleaned.",
+        "Its ID is not UTF-8: workers and cleaners of other languages fail on it, and do "
+        "not clean the items behind it.",
         "Let a worker of rwq or Go complete it, or add its data under another ID and remove it.",
         "rwq show ID -o data",
         "nothing can rename an item",
@@ -286,10 +286,10 @@ REMEDIES = {
         "something else may use it",
     ),
     Code.STALLED: Remedy(
-        "It has been next for ten minutes or longer, and nothing was done, as the history says.",
+        "By the history, it has been next for ten minutes or longer, and no item was done.",
         "See whether workers run, and whether this item stops them.",
         "rwq show ID",
-        "workers take it, or do not",
+        "only a worker can take it",
     ),
     Code.NO_PERSISTENCE: Remedy(
         "The server writes nothing to disk: when it stops, the queue is lost.",

@@ -43,7 +43,7 @@ class TestPassword:
         return f"unix://:hunter2@{guarded.socket}?db=0"
 
     NOTE = (
-        "note: the command lines leave the password out; "
+        "note: the commands shown do not have the password; "
         "give it in RWQ_PASSWORD or with --password-file\n"
     )
 

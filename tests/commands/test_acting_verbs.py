@@ -97,7 +97,7 @@ def test_other_keys_under_the_prefix_of_results_stay(rwq: Rwq, foreign: Foreign)
         foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
     foreign.raw.hset("jobs:result:odd", "x", "y")
     foreign.raw.set("jobs:result:s", "t")
-    said = "rwq: keys of other programs kept, with names like those of results: 2\n"
+    said = "rwq: kept 2 keys of other programs, with names like those of results\n"
     dry = rwq("purge", "--dry-run")
     assert dry.notes == f"{said}dry run: results 2\n"
     result = rwq("purge", "--yes")

@@ -168,7 +168,9 @@ def test_odd_ends_of_a_new_queues_name_are_refused(rwq: Rwq, raw: redis.Redis, n
     raw.lpush(f"{name}:queue", "a")
     result = rwq("ls", "-o", "ids")
     assert (result.code, result.text) == (0, "a\n")
-    assert result.notes.startswith("rwq: note: the queue's name begins or ends so: ")
+    assert result.notes.startswith(
+        "rwq: note: the queue's name begins or ends with white space or a quote: "
+    )
 
 
 class TestIds:

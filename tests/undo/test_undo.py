@@ -320,7 +320,9 @@ class TestServer:
         server.kill()
         server = start_server("--port", str(port))
         rwq("add", "--id", "b", "of another", *there)
-        said = "this is another server than then at this address, or it has lost its data"
+        said = (
+            "the server at this address is not the one that the file is from, or has lost its data"
+        )
         for words in (BACK, ("undo", "1", "--yes"), ("undo", "--dry-run")):
             result = rwq(*words, *there)
             assert (result.code, said in result.notes, "--anywhere" in result.notes) == (2, 1, 1)
@@ -337,10 +339,10 @@ class TestIdle:
         self, rwq: Rwq, removed: Path, foreign: Foreign
     ) -> None:
         assert rwq("rm", "gone", "--yes").code == 1
-        said = "the last verb, rm of jobs, just now, left nothing to undo"
+        said = "the last command, rm of jobs, just now, left nothing to undo"
         result = rwq(*BACK)
         assert (result.code, said in result.notes) == (1, True)
-        assert "rwq undo 1 undoes what was before: rm of 2 items from jobs, " in result.notes
+        assert "rwq undo 1 undoes the one before it: rm of 2 items from jobs, " in result.notes
         code, seen = rwq.asked("undo", columns=300, type_in=[(b"[y/N] ", b"n\n")])
         assert (code, f"{said.capitalize()}; undo rm of 2 items" in seen.decode()) == (1, True)
         # Another user, and the verb that comes next, are not concerned.
