@@ -126,7 +126,7 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             return call(name, item_id, data, ids_are="any", delays=delays)
         case "lease":
             request = LeaseRequest(1, args[0], SESSION_S * 1000)
-            return call(name, **request.args(1, 100, 0))
+            return call(name, **request.args(1, 100))
         case "lease_id":
             how = {"holder": args[1], "lease_ms": SESSION_S * 1000, "wants_data": True}
             return call("lease_by_id", id=args[0], **how, **by_name)
