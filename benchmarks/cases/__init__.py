@@ -5,6 +5,7 @@ from benchmarks.cases import (
     cleaning,
     crowded,
     distant,
+    following,
     large,
     looking,
     moving,
@@ -19,7 +20,7 @@ CASES = {
     case.name: case
     for module in (
         *(starting, adding, removing, moving, scheduling, cleaning, looking, working),
-        *(spreading, crowded, distant, large),
+        *(spreading, crowded, distant, following, large),
     )
     for case in module.CASES
 }

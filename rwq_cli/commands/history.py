@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _DAY = Duration(86_400)
 _MINUTE_MS = 60_000
 # The steps of blocks, in minutes: the shortest that fits the terminal is taken.
-_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440)
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1_440, 10_080)
 _CELLS_MIN = 10
 
 
@@ -53,10 +53,11 @@ def history(
     opened = OpenQueues(settings, all_queues=all_queues).find()
     is_drawn, step_ms = settings.output.is_table, 0 if step_s is None else round(1000 * step_s)
 
+    since_ms = round(1000 * since_s)
+
     def entries(queue: "WorkQueue") -> "Iterator[HistoryEntry]":
-        since_ms = queue.now_ms() - round(1000 * since_s)
-        has_entries, minutes = False, read_history(queue, since_ms)
-        for entry in in_steps(minutes, step_ms) if step_ms else minutes:
+        has_entries = False
+        for entry in read_history(queue, queue.now_ms() - since_ms):
             has_entries = True
             yield entry
         if not has_entries:
@@ -67,21 +68,26 @@ def history(
 
     if not is_drawn or settings.fields is not None or settings.by is not None:
         columns = [name for name in PLAIN if name != "queue" or not opened.is_one]
-        settings.out.table(opened.each(entries), HISTORY_FIELDS, columns, plain_columns=PLAIN)
+        rows = opened.each(lambda queue: in_steps(entries(queue), step_ms))
+        settings.out.table(rows, HISTORY_FIELDS, columns, plain_columns=PLAIN)
         return
-    step_ms = step_ms or _fitting_step_ms(since_s, settings.environment.width)
+    cells = max(_CELLS_MIN, settings.environment.width - BESIDE_CELLS)
 
     def drawn(queue: "WorkQueue") -> Iterator[QueueHistory]:
-        steps = {entry.at_ms: entry for entry in entries(queue)}
-        if steps:
-            last_ms = queue.now_ms() // step_ms * step_ms
-            times = range(min(steps), last_ms + 1, step_ms)
-            yield QueueHistory(queue.name, step_ms, [steps.get(at_ms) for at_ms in times])
+        if minutes := list(entries(queue)):
+            now_ms = queue.now_ms()
+            block_ms = step_ms or _fitting_step_ms(now_ms - minutes[0].at_ms, cells)
+            blocks = {entry.at_ms: entry for entry in in_steps(minutes, block_ms)}
+            # The first is whole; nothing may be written yet of the one that goes on.
+            last_ms = now_ms // block_ms * block_ms
+            last_ms -= 0 if last_ms in blocks else block_ms
+            first_ms = max(min(blocks), last_ms - (since_ms - 1) // block_ms * block_ms)
+            times = range(first_ms, last_ms + 1, block_ms)
+            yield QueueHistory(queue.name, block_ms, [blocks.get(at_ms) for at_ms in times])
 
     settings.out.describe(opened.each(drawn), HISTORY_FIELDS, history_sections)
 
 
-def _fitting_step_ms(since_s: float, width: int) -> int:
-    cells = max(_CELLS_MIN, width - BESIDE_CELLS)
-    minutes = since_s / 60
+def _fitting_step_ms(span_ms: int, cells: int) -> int:
+    minutes = span_ms / _MINUTE_MS
     return _MINUTE_MS * next((step for step in _STEPS if minutes / step <= cells), _STEPS[-1])

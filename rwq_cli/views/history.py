@@ -74,12 +74,17 @@ def history_sections(history: QueueHistory) -> list[Section]:
     for name, (label, _, show) in _MEASURES.items():
         value = attribute(_PATHS[name])
         values = [None if entry is None else value(entry) for entry in history.entries]
-        present = [number for number in values if number is not None]
-        if not any(present) and name not in ("waiting", "done_per_minute"):
+        if not any(values) and name not in ("waiting", "done_per_minute"):
             continue
-        ends = "" if not present else f"{show(min(present))} to {show(max(present))}"
-        now = show(values[-1]) if values else "-"
-        rows.append((label, f"{sparkline(values)}  {ends}, now {now}" if ends else "unknown", None))
+        rows.append((label, f"{sparkline(values)}  {_ends(values, show)}", None))
     every = human.duration(history.step_ms / 1000)
     whole = human.duration(history.step_ms / 1000 * len(history.entries))
     return [Section(f"{escaped(history.queue)}: the last {whole}, a block for {every}", rows)]
+
+
+def _ends(values: Sequence[float | None], show: Callable[[Any], str]) -> str:
+    present = [number for number in values if number is not None]
+    if not present:
+        return "unknown"
+    least, most, now = (show(value) for value in (min(present), max(present), values[-1]))
+    return f"always {now}" if least == most == now else f"{least} to {most}, now {now}"

@@ -67,7 +67,7 @@ def test_an_entry_a_minute_whoever_writes(
         "done": f"{60 * 50 / 61:.6g}",
         "next": "next",
     }
-    assert len(entries(raw, "jobs:history:hours")) == 1
+    assert raw.xrange("jobs:history:hours") == raw.xrange("jobs:history")[:1]
     (read,) = list(read_history(queue, started_ms // MINUTE_MS * MINUTE_MS))[:1]
     assert (read.waiting, read.next_id) == (2, b"next")
 
@@ -156,8 +156,7 @@ def test_blocks_records_and_who_would_write_them(rwq: Rwq, raw: redis.Redis) -> 
     for width, step in ((80, "1h"), (200, "10m")):
         result = rwq("history", "-o", "table", variables={"COLUMNS": str(width)})
         lines = result.text.splitlines()
-        assert lines[0].startswith("jobs: the last 1d")
-        assert lines[0].endswith(f", a block for {step}")
+        assert lines[0] == f"jobs: the last 1d, a block for {step}"
         assert all(len(line) <= width for line in lines)
         assert [line.split("  ")[0].strip() for line in lines if "now" in line]
         assert "to 699, now " in result.text
@@ -169,6 +168,24 @@ def test_blocks_records_and_who_would_write_them(rwq: Rwq, raw: redis.Redis) -> 
         "at_ms,waiting,processing,abandoned,delayed,buried,done_per_minute,next_age_seconds,next_id"
     )
     assert len(steps) in (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("words", "title", "waiting"),
+    [
+        ((), "jobs: the last 4m, a block for 1m", "1 to 4, now 1"),
+        (("--step", "30d"), "jobs: the last 30d, a block for 30d", "always 4"),
+    ],
+)
+def test_a_short_history_has_short_blocks(
+    rwq: Rwq, raw: redis.Redis, words: tuple[str, ...], title: str, waiting: str
+) -> None:
+    now_ms = int(time.time() * 1000) // MINUTE_MS * MINUTE_MS
+    for minute in range(3, -1, -1):
+        write(raw, now_ms - minute * MINUTE_MS, waiting=1 + minute)
+    lines = rwq("history", "-o", "table", *words).text.splitlines()
+    assert lines[0] == title
+    assert lines[1].endswith(f"  {waiting}")
 
 
 @pytest.mark.parametrize("is_far", [False, True])

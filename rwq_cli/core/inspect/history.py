@@ -84,7 +84,10 @@ def copy_history(queue: Queue, to: Queue) -> None:
 
 def in_steps(entries: Iterable[HistoryEntry], step_ms: int) -> Iterator[HistoryEntry]:
     """An entry for each step that has some: the highest count of each state, the mean of what was
-    done, and the next item of the last."""
+    done, and the next item of the last; for 0, the entries as they are."""
+    if not step_ms:
+        yield from entries
+        return
     for first_ms, group in groupby(entries, lambda entry: entry.at_ms // step_ms * step_ms):
         step = list(group)
         done = [e.done_per_minute for e in step if e.done_per_minute is not None]

@@ -30,7 +30,7 @@ if writes then
   redis.call('XADD', prefix .. 'history', 'MAXLEN', '~', minutes_max, whole_ms(minute) .. '-0', unpack(fields))
   local hour = math.floor(now_ms / 3600000) * 3600000
   if not last_hour or last_hour < hour then
-    redis.call('XADD', prefix .. 'history:hours', 'MAXLEN', '~', hours_max, whole_ms(hour) .. '-0', unpack(fields))
+    redis.call('XADD', prefix .. 'history:hours', 'MAXLEN', '~', hours_max, whole_ms(minute) .. '-0', unpack(fields))
   end
 end
 return { math.ceil(minute + 60000 - now_ms), writes and 1 or 0 }
