@@ -6,6 +6,7 @@ from the lengths. Both are exact over time: what is between two steps of a worke
 looked at, such as an item that is deleted and still listed, is counted at the next look.
 """
 
+import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,13 +15,14 @@ from threading import Event
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import in_batches
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import ServerError, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.counting import length_commands
 from rwq_cli.core.inspect.following import Followed, Follower
 from rwq_cli.core.inspect.queues import NEXT_ENTRIES
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.server.connection import Connection
+from rwq_cli.core.server.tracking import Tracker
 
 # Each queue has a few commands.
 QUEUES_PER_CALL = 50
@@ -28,6 +30,7 @@ QUEUES_PER_CALL = 50
 HISTORY_SAMPLES = 60
 _SHRINKING_SAMPLES = 6
 _INFIX = b":item:"
+_DATABASE = re.compile(rb"^db(\d+):", re.M)
 # How often `ItemTotals` looks, seconds: what changes meanwhile is kept in memory.
 _TOTALS_EVERY_S = 3.0
 
@@ -79,6 +82,8 @@ class RateMeter:
         self._follower = Follower([_INFIX], "rates are unknown")
         # By queue, by how much the items that were counted as added exceed those that were.
         self._excess = defaultdict[bytes, int](int)
+        # Queues that another database has, too: the server names keys without their database.
+        self._ambiguous: set[bytes] = set()
 
     def read(self, queues: Iterable[Queue]) -> dict[bytes, Rates]:
         """The rates by the names of the queues; none of one that has a key of the wrong type."""
@@ -107,8 +112,7 @@ class RateMeter:
             call_all = partial(queues[0].connection.root.call_all, return_errors=True)
         else:
             call_all = tracker.call_all
-            # What has changed until now has been read when the reply is.
-            call_all([("PING",)])
+            self._find_namesakes(queues, tracker)
             changes = tracker.take()
             if not (is_fresh or changes.missed or changes.has_flushed):
                 keys = list(changes.keys)
@@ -121,14 +125,34 @@ class RateMeter:
             # Their deletion may have been read only now: after the reply to EXISTS.
             tracker.forget(gone)
         at_s = queues[0].clock.monotonic()
-        done = None if gone is None else Counter(key.partition(_INFIX)[0] for key in gone)
+        done = Counter(key.partition(_INFIX)[0] for key in gone or ())
+        unknown = {queue.name for queue in queues} if gone is None else self._ambiguous
         of_queues = in_batches(replies, items_max=len(_commands(queues[0])))
         return {
             queue.name: self._sample(
-                queue.name, fields, at_s, None if done is None else done[queue.name]
+                queue.name, fields, at_s, None if queue.name in unknown else done[queue.name]
             )
             for queue, fields in zip(queues, of_queues, strict=True)
         }
+
+    def _find_namesakes(self, queues: Sequence[Queue], tracker: Tracker) -> None:
+        """Look for the queues in other databases; what has changed until now has been read then."""
+        (keyspace,) = tracker.call_all([("INFO", "keyspace")])
+        databases = [] if isinstance(keyspace, ServerError) else _DATABASE.findall(keyspace)
+        for database in [int(number) for number in databases if int(number) != tracker.database]:
+            keys = [("EXISTS", *queue.keys.structures) for queue in queues]
+            commands = [("SELECT", database), *keys, ("SELECT", tracker.database)]
+            selected, *exist, _ = tracker.call_all(commands)
+            namesakes = {queue.name for queue, exists in zip(queues, exist, strict=True) if exists}
+            if isinstance(selected, ServerError) or namesakes <= self._ambiguous:
+                continue
+            self._ambiguous |= namesakes
+            names = ", ".join(sorted(map(text_of, namesakes)))
+            queues[0].connection.tell(
+                f"database {database} has {names}, too: rates are unknown, for the server does not "
+                "tell whose keys change",
+                "namesakes",
+            )
 
     def _sample(
         self, name: bytes, replies: Sequence[Any], at_s: float, done: int | None

@@ -96,6 +96,7 @@ class Tracker:
         # All changes before this time have been read.
         self.certain_s = monotonic()
         self._raw = _connected(connection)
+        self.database = int(self._raw.db or 0)
         self._waker, self._woken = socket.socketpair()
         self._thread = Thread(target=self._read_forever, name="rwq-tracking", daemon=True)
         self._thread.start()

@@ -14,7 +14,7 @@ from rwq_cli.core.inspect.rates import ItemTotals, RateMeter, Rates, Sample
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.server import tracking
 from rwq_cli.core.server.tracking import Tracker, prefixes_of
-from tests.conftest import AsUser, FakeClock, Foreign
+from tests.conftest import AsUser, FakeClock, Foreign, PrivateServer
 from tests.driver import until
 from tests.support import numbered
 
@@ -195,6 +195,23 @@ def test_what_was_missed_is_unknown_and_said(
     until(lambda: looker.look() != (0, 0))
     assert looker.look() == (0, 0)
     assert looker.notes[-1].startswith("rwq: jobs: the connection was lost; for ")
+
+
+def test_a_queue_of_the_same_name_in_another_database_is_told(
+    looker: Looker, foreign: Foreign, server: PrivateServer
+) -> None:
+    other = redis.Redis.from_url(server.url, db=1)
+    Foreign(other, b"another").waiting(b"1")
+    foreign.waiting(b"1")
+    assert looker.look() == (1, 0)
+    Foreign(other).waiting(b"2")
+    assert looker.look() == (None, None)
+    other.flushdb()
+    # Its items may come and go between two looks.
+    assert looker.look() == (None, None)
+    assert looker.queue.lengths().waiting == 1
+    (note,) = looker.notes
+    assert note.startswith("rwq: database 1 has jobs, too: rates are unknown, ")
 
 
 def test_a_user_who_may_not_follow_gets_the_reason(
