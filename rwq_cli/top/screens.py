@@ -25,6 +25,7 @@ from rwq_cli.top.terminal import OF_QUEUES, Action, item_action, queue_action
 from rwq_cli.top.widgets import CommandScreen, HelpScreen, Line, Listing
 from rwq_cli.views.health import status_parts
 from rwq_cli.views.item_report import Shown, show_sections
+from rwq_cli.views.items import session_lease
 from rwq_cli.views.top import (
     SORT_COLUMNS,
     has_trouble,
@@ -306,11 +307,13 @@ class QueueScreen(LiveScreen):
     def _items(self) -> list[Item]:
         if self.data is None or self.data.which != self._which:
             return []
-        return [
-            item
-            for item in self.data.items
-            if self.matches(item.item_id, item.preview or b"", item.reason or b"")
-        ]
+
+        def is_wanted(item: Item) -> bool:
+            lease = session_lease(item)
+            texts = item.preview, item.reason, lease and lease.holder, item.state.encode()
+            return self.matches(item.item_id, *filter(None, texts))
+
+        return list(filter(is_wanted, self.data.items))
 
     def _lists(self) -> list[Piece]:
         names: list[Piece] = [

@@ -17,7 +17,7 @@ from rwq_cli.core.inspect.listing import leases
 from rwq_cli.core.inspect.queues import matching_queues, queue_names
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.keys import is_glob
-from rwq_cli.core.model import Counts, Item
+from rwq_cli.core.model import Counts, Item, State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.output import human
@@ -229,7 +229,8 @@ class QueueDetail(NamedTuple):
 
 
 def read_queue(queue: WorkQueue, which: str, wanted: str = "") -> QueueDetail:
-    """Read the counts of a queue, and of a list what is wanted: a part of an ID, or a pattern."""
+    """Read the counts of a queue, and of a list what is wanted: a part or pattern of an ID, a
+    holder or a reason, or a part of a state."""
     counts = lengths_and_abandoned(queue, within_s=_COUNT_S)
     is_long = counts.processing > _PROCESSING_MAX
     if not is_long:
@@ -244,8 +245,14 @@ def read_queue(queue: WorkQueue, which: str, wanted: str = "") -> QueueDetail:
     if wanted and len(items) == ITEMS_SHOWN:
         # Also among the others: the first ones may match by their data.
         glob = os.fsencode(wanted if is_glob(os.fsencode(wanted)) else f"*{wanted}*")
-        by_id = {item.item_id: item for item in [*read(Selection(id_glob=glob)), *items]}
-        items = list(by_id.values())
+        selections = [Selection(id_glob=glob)]
+        if which == "leases":
+            states = frozenset(state for state in State if wanted in state)
+            selections += [Selection(holder_glob=glob), Selection(states=states)]
+        elif which == "buried":
+            selections.append(Selection(reason_glob=glob))
+        others = chain.from_iterable(map(read, selections))
+        items = list({item.item_id: item for item in [*items, *others]}.values())
     now_ms = queue.now_ms()
     buried = queue.items(LISTS["buried"], limit=_REASONS_READ, bare=True) if counts.buried else ()
     columns = columns_for(which, lambda: now_ms)

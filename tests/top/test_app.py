@@ -460,16 +460,31 @@ async def test_every_key_is_on_the_screen(live: Live) -> None:
         assert key in keys
 
 
+@pytest.mark.parametrize(
+    ("wanted", "tabs", "item"),
+    [
+        ("0250", 0, "lease-0250"),
+        ("worker-9", 0, "theirs"),
+        ("hel", 0, "kept"),
+        ("*mad*", 3, "mad"),
+    ],
+)
 def test_a_filter_finds_what_is_not_among_the_first(
-    play: Callable[..., None], foreign: Foreign
+    play: Callable[..., None], foreign: Foreign, wanted: str, tabs: int, item: str
 ) -> None:
+    foreign.raw.flushall()
     foreign.leased(*(b"lease-%04d" % number for number in range(300)))
+    foreign.leased(b"theirs", ttl_ms=10**9, holder=b"worker-9")
+    foreign.leased(b"kept", ttl_ms=None)
+    for number in range(200):
+        foreign.buried(b"%d" % number)
+    foreign.buried(b"mad", reason=b"went mad")
 
     async def story(live: Live) -> None:
         await live.press("enter")
         await live.until_shown("LEASES")
-        await live.press("slash", *"0250", "enter")
-        await live.until(lambda: live.names == ["lease-0250"])
+        await live.press(*["tab"] * tabs, "slash", *wanted, "enter")
+        await live.until(lambda: live.names == [item])
 
     play(story)
 
