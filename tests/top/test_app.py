@@ -466,7 +466,7 @@ async def test_every_key_is_on_the_screen(live: Live) -> None:
         ("0250", 0, "lease-0250"),
         ("worker-9", 0, "theirs"),
         ("hel", 0, "kept"),
-        ("*mad*", 3, "mad"),
+        ("mad", 3, "odd"),
     ],
 )
 def test_a_filter_finds_what_is_not_among_the_first(
@@ -478,7 +478,7 @@ def test_a_filter_finds_what_is_not_among_the_first(
     foreign.leased(b"kept", ttl_ms=None)
     for number in range(200):
         foreign.buried(b"%d" % number)
-    foreign.buried(b"mad", reason=b"went mad")
+    foreign.buried(b"odd", reason=b"mad")
 
     async def story(live: Live) -> None:
         await live.press("enter")
