@@ -92,12 +92,12 @@ def wrapped_styled(text: str, width: int) -> str:
     return captured_text.get()
 
 
-def cut(text: str, room: int, *, middle: bool = False) -> str:
-    """Cut a text to at most `room` cells: `…` replaces its end, or its middle."""
+def cut(text: str, room: int, head: int | None = None) -> str:
+    """Cut a text to at most `room` cells: `…` replaces its end, or what follows the `head`."""
     excess = cell_len(text) - room
     if excess <= 0:
         return text
-    head = (room - 1) // 2 if middle else room - 1
+    head = room - 1 if head is None else head
     # Half of a wide character becomes a space.
     before, after = split_text(text, head)[0], split_text(text, head + excess + 1)[1]
     return f"{before.rstrip()}…{after.lstrip()}"

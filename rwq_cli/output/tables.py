@@ -93,7 +93,9 @@ def _cells(
 def laid_out(columns: Sequence[Field[T]], widths: dict[int, int]) -> list[Column]:
     """Return the columns that have these widths, with headings that fit."""
     return [
-        Column(width, columns[index].right, _cut(columns[index], columns[index].heading, width))
+        Column(
+            width, columns[index].right, _cut(columns[index], [columns[index].heading], width)[0]
+        )
         for index, width in widths.items()
     ]
 
@@ -115,12 +117,22 @@ def _column_pieces(
     column: Field[T], width: int, rows: Sequence[T], texts: Sequence[str]
 ) -> Iterator[Piece]:
     style_of = column.style or (lambda _record: None)
-    for text, record in zip(texts, rows, strict=True):
-        yield _cut(column, text, width), style_of(record)
+    for text, record in zip(_cut(column, texts, width), rows, strict=True):
+        yield text, style_of(record)
 
 
-def _cut(column: Field[T], text: str, width: int) -> str:
-    return cut(text, width, middle=column.cut is Cut.MIDDLE)
+def _cut(column: Field[T], texts: Sequence[str], width: int) -> Sequence[str]:
+    """The texts of a column, cut to a width: where most of those that differ still do."""
+    if column.cut is not Cut.MIDDLE:
+        return [cut(text, width) for text in texts]
+    different, middle, best = set(texts), (width - 1) // 2, dict[str, str]()
+    # Names often begin alike.
+    for head in (*range(middle, -1, -1), *range(middle + 1, width)):
+        cuts = {text: cut(text, width, head) for text in different}
+        best = max(best, cuts, key=lambda cuts: len(set(cuts.values())))
+        if len(set(cuts.values())) == len(different):
+            break
+    return [best[text] for text in texts]
 
 
 def table_lines(

@@ -79,8 +79,8 @@ class Listing(Widget, can_focus=True):
             if old != new or old.spans != new.spans:
                 pairs = zip(old.plain, new.plain, strict=False)
                 same = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-                # Often only an age at its end has changed.
-                x = cell_len(same) if old.spans == new.spans else 0
+                # Often only an age at its end has changed; a word is drawn whole.
+                x = cell_len(same[: same.rfind(" ") + 1]) if old.spans == new.spans else 0
                 self.refresh(Region(x, y, self.size.width - x, 1))
 
     def render_line(self, y: int) -> Strip:

@@ -103,12 +103,36 @@ TEXTS = st.text(st.sampled_from("ab -日本語é👍🏽🇩🇪\u0301\ufe0f❤"
     ],
 )
 def test_a_cut_text_has_an_ellipsis(text: str, room: int, middle: bool, expected: str) -> None:
-    assert cut(text, room, middle=middle) == expected
+    assert cut(text, room, (room - 1) // 2 if middle else None) == expected
 
 
-@given(TEXTS, st.integers(1, 40), st.booleans())
-def test_a_cut_text_fits(text: str, room: int, middle: bool) -> None:
-    result = cut(text, room, middle=middle)
+@pytest.mark.parametrize(
+    ("texts", "cut_texts"),
+    [
+        (
+            ["service-02:images:eu", "service-04:images:eu"],
+            ["serv…2:images:eu", "serv…4:images:eu"],
+        ),
+        (
+            ["service-02:images:eu", "service-02:images:us"],
+            ["service…mages:eu", "service…mages:us"],
+        ),
+        (
+            ["a-service-02:in-front-of-images:eu", "a-service-03:in-front-of-images:eu"],
+            ["a-service-02…:eu", "a-service-03…:eu"],
+        ),
+    ],
+)
+def test_texts_stay_apart_when_they_are_cut(texts: list[str], cut_texts: list[str]) -> None:
+    assert [line[0][0] for line in table_lines([ID], [*texts, texts[0]], 16, [0])[1]] == [
+        *cut_texts,
+        cut_texts[0],
+    ]
+
+
+@given(TEXTS, st.integers(1, 40), st.integers(0, 39))
+def test_a_cut_text_fits(text: str, room: int, head: int) -> None:
+    result = cut(text, room, min(head, room - 1))
     assert cell_len(result) <= room
     assert result == text or "…" in result
 
