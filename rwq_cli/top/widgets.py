@@ -2,10 +2,9 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from typing import ClassVar
 
-from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -75,13 +74,9 @@ class Listing(Widget, can_focus=True):
             cursor = self._drawn[self._at - self._top]
             cursor.pad_right(max(0, self.size.width - cursor.cell_len))
             cursor.stylize("reverse")
-        for y, (old, new) in enumerate(zip_longest(before, self._drawn, fillvalue=Text())):
-            if old != new or old.spans != new.spans:
-                pairs = zip(old.plain, new.plain, strict=False)
-                same = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-                # Often only an age at its end has changed; a word is drawn whole.
-                x = cell_len(same[: same.rfind(" ") + 1]) if old.spans == new.spans else 0
-                self.refresh(Region(x, y, self.size.width - x, 1))
+        for y, (old, new) in enumerate(zip_longest(before, self._drawn)):
+            if old != new or (old and new and old.spans != new.spans):
+                self.refresh(Region(0, y, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
         line = self._drawn[y] if y < len(self._drawn) else Text()
