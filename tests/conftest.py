@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -57,6 +57,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "needs(feature): skipped on a server without it; see FEATURES in tests/conftest.py",
     )
+    # The homes of tests are in memory where there is room: rwq syncs its undo files to the disk.
+    with suppress(OSError):
+        memory = os.statvfs("/dev/shm")
+        if memory.f_bavail * memory.f_frsize > 1 << 30 and not memory.f_flag & os.ST_NOEXEC:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
     # A shell lets what it starts in the background ignore Ctrl-C, and nohup a hangup, and so would
     # every rwq that the tests start and signal.
     for number, usual in (

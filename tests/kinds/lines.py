@@ -16,6 +16,7 @@ VALUES = {
     "STATE": "abandoned",
     "ID": "w2",
     "FILE": "{file}",
+    "EXPORT": "{export}",
     "QUEUE": "other",
     "URL": "{url}?db=1",
     "NAME": "elsewhere",
@@ -23,7 +24,7 @@ VALUES = {
     "TEXT": "because",
     "HOST:PORT": "127.0.0.1:0",
     "DIR": "{home}",
-    "NAME=VALUE": "waiting=1",
+    "NAME=RANGE": "waiting=1",
     "CODE,...": "abandoned",
     "CMD": "true",
     "COLOR": "red",
@@ -31,7 +32,7 @@ VALUES = {
     "TIME": "2040-01-01T00:00:00Z",
     "COMMAND": "cat",
     "KEY": "queue",
-    "N/s": "7/m",
+    "N/s": "77/s",
 }
 SERVICE = "{path} --grace 0 --every 1h"
 ADD = "add -f {file}"
@@ -127,7 +128,7 @@ def _line(path: str, parameter: Any) -> OptionLine:
     words = option
     if not parameter.is_flag:
         choices = getattr(parameter.type, "choices", None)
-        value = str(list(choices)[-1]) if choices else VALUES.get(parameter.metavar or "", "7m")
+        value = str(list(choices)[-1]) if choices else VALUES[parameter.metavar]
         words = f"{option} {value}"
     known = OF_OPTIONS.get(f"{path} {option}") or OF_OPTIONS.get(option)
     if known is not None:

@@ -161,6 +161,7 @@ def test_an_error_in_any_thread_ends_the_process(
         "from rwq_cli.__main__ import main\n"
         "main()\n"
     )
+    known = {client["id"] for client in raw.client_list()}
     process = subprocess.Popen(
         [COMMAND[0], "-c", code, *words],
         env={
@@ -172,7 +173,7 @@ def test_an_error_in_any_thread_ends_the_process(
         stderr=subprocess.PIPE,
     )
     try:
-        time.sleep(1.5)
+        until(lambda: {client["id"] for client in raw.client_list()} - known)
         assert process.poll() is None
         (rwq.home / "break").touch()
         _, told = process.communicate(timeout=TIMEOUT_S)

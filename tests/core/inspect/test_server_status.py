@@ -66,7 +66,11 @@ def test_a_server_that_cannot_save_says_so(start_server: StartServer) -> None:
     ("command", "name"),
     [
         *(
-            (f"{path} {operation.option}".strip(), name)
+            pytest.param(
+                f"{path} {operation.option}".strip(),
+                name,
+                marks=[] if name in (row.heaviest or row.operations or ()) else pytest.mark.ci,
+            )
             for path, row in VERBS.items()
             for name, operation in (row.operations or {}).items()
             # Here it has nothing.
