@@ -60,11 +60,7 @@ class TestSeveralQueues:
         Foreign(raw, b"low").waiting(b"l1")
 
     def test_the_first_queue_with_an_item_wins(self, rwq: Rwq, raw: redis.Redis) -> None:
-        records = rwq("lease", *QUEUES, "-n", "5", "-o", "jsonl").jsonl
-        assert [(record["queue"], record["id"]) for record in records] == [
-            ("normal", "n1"),
-            ("normal", "n2"),
-        ]
+        assert rwq("lease", *QUEUES, "-n", "5").code == 0
         assert raw.lrange("low:queue", 0, -1) == [b"l1"]
         result = rwq("lease", *QUEUES, "-o", "data")
         assert (result.code, result.text) == (0, "data of l1")

@@ -16,15 +16,6 @@ def filled(foreign: Foreign) -> None:
 
 
 @pytest.mark.needs("no-touch")
-def test_abandoned_items_come_first_then_the_soonest(rwq: Rwq) -> None:
-    assert rwq("leases", "-o", "ids").as_tuple() == (0, "abandoned\nsoon\nlater\nheld\n", "")
-    rows = [row.split("\t") for row in rwq("leases").text.splitlines()]
-    assert rows[0] == ["abandoned", "abandoned", "", "", "17", "data of abandoned"]
-    assert 0 < int(rows[1][3]) <= 30_000 < 3_500_000 < int(rows[2][3]) <= 3_600_000
-    assert rows[3] == ["held", "held", "rwq:bob@host:2", "", "12", "data of held"]
-
-
-@pytest.mark.needs("no-touch")
 def test_options_choose_among_the_leases(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.hset(foreign.keys.returns, mapping={"later": 2, "soon": 1})
     expected = {
