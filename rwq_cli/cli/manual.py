@@ -67,12 +67,15 @@ class Manual(NamedTuple):
     def fields(self, options: Mapping[str, Any] = MappingProxyType({})) -> "Fields[Any] | None":
         return self.record(options) if callable(self.record) else self.record
 
-    def fallback(self, output: "OutputFormat", options: Mapping[str, Any]) -> str | None:
+    def fallback(
+        self, output: "OutputFormat", options: Mapping[str, Any], *, has_fields: bool
+    ) -> str | None:
         """Return the format to use where this one is the usual one; None for the default."""
         if output.value == "json" and (options.get("watch") or options.get("every")):
             return "jsonl"
         fields = self.fields(options)
-        can_write = not output.is_raw or (fields is not None and fields.has(output))
+        has_output = fields is not None and fields.has(output) and not has_fields
+        can_write = not output.is_raw or has_output
         return output if can_write else None
 
     def check_combined(self, used: Set[str]) -> None:

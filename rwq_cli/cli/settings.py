@@ -76,7 +76,9 @@ class Settings(OutputOptions):
         }
         if (usual := formats["RWQ_OUTPUT"]) in tuple(OutputFormat):
             # It was not set for this command, which may have nothing to write in it.
-            formats["RWQ_OUTPUT"] = manual.fallback(OutputFormat(usual), options)
+            formats["RWQ_OUTPUT"] = manual.fallback(
+                OutputFormat(usual), options, has_fields=self.fields is not None
+            )
         self.output_origin = next(origin for origin, name in formats.items() if name is not None)
         self.output = _one_of(OutputFormat, formats[self.output_origin], self.output_origin)
         self.colour = self.wants_colour(is_terminal=environment.stdout_is_terminal)

@@ -71,8 +71,9 @@ class TestOutputVariable:
         assert rwq.on_screen("ls", variables=ids)[1].startswith(b"b\n")
         assert rwq("ls", "-o", "csv", variables=ids).text.startswith("position,id,")
         # Not its idle time: that may be a second longer by then.
-        plain = rwq("ls", "--fields", "id,data", variables={"RWQ_OUTPUT": ""})
-        assert plain.text == "b\tdata of b\n"
+        for variables in ({"RWQ_OUTPUT": ""}, ids):
+            plain = rwq("ls", "--fields", "id,data", variables=variables)
+            assert plain.text == "b\tdata of b\n"
 
     def test_another_word_is_an_error(self, rwq: Rwq) -> None:
         result = rwq("ls", variables={"RWQ_OUTPUT": "xml"})
