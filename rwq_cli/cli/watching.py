@@ -32,7 +32,7 @@ def watched(
         show(None)
         return
     settings.check_endless("--watch")
-    from rwq_cli.core.clock import Clock
+    from rwq_cli.core.clock import Clock, unix_ms
     from rwq_cli.core.inspect.rates import RateMeter
     from rwq_cli.service.supervision import Rounds
     from rwq_cli.views.counts import Tick
@@ -52,9 +52,7 @@ def watched(
     meter = RateMeter()
 
     def show_tick() -> None:
-        seconds, microseconds = connection.call("TIME")
-        at_ms = int(seconds) * 1000 + int(microseconds) // 1000
-        show(Tick(at_ms, {} if rated is None else meter.read(rated())))
+        show(Tick(unix_ms(connection.call("TIME")), {} if rated is None else meter.read(rated())))
 
     rounds = Rounds(every, Clock(), note=note, is_exact=True)
     with ending_on_terminate(is_redrawn=is_live):

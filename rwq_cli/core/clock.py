@@ -33,6 +33,12 @@ class Clock:
         time.sleep(seconds)
 
 
+def unix_ms(time_reply: tuple[int, int]) -> int:
+    """The server's clock in a reply to TIME."""
+    seconds, microseconds = map(int, time_reply)
+    return seconds * 1000 + microseconds // 1000
+
+
 def checked_s(what: str, seconds: float, *, may_be_endless: bool = False) -> float:
     """Return a time that was given, in seconds.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 
 from rwq_cli.core.batches import BUDGET, Budget, Flush, ProgressListener, in_batches, in_doubt
-from rwq_cli.core.clock import Clock
+from rwq_cli.core.clock import Clock, unix_ms
 from rwq_cli.core.errors import InvalidArgument, text_of
 from rwq_cli.core.keys import OWN_LEASE, QueueKeys, hash_tag
 from rwq_cli.core.lua import items_max, script_words
@@ -178,8 +178,7 @@ class Queue:
 
     def now_ms(self) -> int:
         """The server's clock, unix ms."""
-        seconds, microseconds = self.call("TIME")
-        return int(seconds) * 1000 + int(microseconds) // 1000
+        return unix_ms(self.call("TIME"))
 
 
 class Lazy:

@@ -33,6 +33,7 @@ FAST: dict[str, tuple[str, ...]] = {
         "tests/core/items/test_remove.py",
         "tests/core/items/test_restore.py",
         "tests/core/items/test_set_data.py",
+        "tests/core/items/test_transfer.py",
         "tests/core/items/test_waiting.py",
         "tests/core/repair/test_lock.py",
         "tests/core/server/test_urls.py",

@@ -7,6 +7,7 @@ server's machine is set back, what was used just before seems to have been used 
 
 from typing import Any, NamedTuple
 
+from rwq_cli.core.clock import unix_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import Item, State
@@ -38,12 +39,11 @@ class ServerAges(NamedTuple):
     @classmethod
     def of_server(cls, queue: Queue) -> "ServerAges":
         infos = ("INFO", "server"), ("INFO", "memory")
-        (seconds, micros), *replies = queue.call_all([("TIME",), *infos], return_errors=True)
+        now, *replies = queue.call_all([("TIME",), *infos], return_errors=True)
         info: dict[str, Any] = {}
         for reply in replies:
             info.update(reply if isinstance(reply, dict) else {})
-        now_ms = int(seconds) * 1000 + int(micros) // 1000
-        return cls(now_ms, info.get("uptime_in_seconds"), info.get("maxmemory_policy"))
+        return cls(unix_ms(now), info.get("uptime_in_seconds"), info.get("maxmemory_policy"))
 
     @property
     def longest_s(self) -> int:

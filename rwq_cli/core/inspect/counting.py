@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence, Set
 from math import inf
 from typing import Any, NamedTuple
 
+from rwq_cli.core.clock import unix_ms
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.ages import believed
@@ -101,7 +102,7 @@ def counts(queue: Queue, *, deep: bool = False, within_s: float = COUNT_S) -> Co
     samples_sizes = queue.connection.set_no_touch()
     keys, half = queue.keys, _SAMPLE_ITEMS // 2
     processing = ListCursor(queue, keys.processing, page_size=PAGE_SIZE)
-    *sizes, (seconds, micros), oldest, newest, page = queue.call_all(
+    *sizes, now, oldest, newest, page = queue.call_all(
         [
             *length_commands(queue),
             ("TIME",),
@@ -112,7 +113,7 @@ def counts(queue: Queue, *, deep: bool = False, within_s: float = COUNT_S) -> Co
         atomic=True,
     )
     processing.start(page)
-    now_ms = int(seconds) * 1000 + int(micros) // 1000
+    now_ms = unix_ms(now)
     counted = Counts(queue.name, *sizes)
     duplicated: Set[bytes] = frozenset()
     if deep:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from rwq_cli.core.batches import BLOCK_IDS, Acknowledged, in_batches
-from rwq_cli.core.clock import GRACE_S
+from rwq_cli.core.clock import GRACE_S, unix_ms
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of, read_first_pages
@@ -159,7 +159,7 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
     keys = queue.keys
     lists = keys.main, keys.processing
     # What is to the left of the newest entry was pushed since.
-    newest, (seconds, _) = queue.call_all([("LINDEX", keys.main, 0), ("TIME",)])
+    newest, now = queue.call_all([("LINDEX", keys.main, 0), ("TIME",)])
     cursors = [ListCursor(queue, key) for key in lists]
     zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]
     read_first_pages(queue, *cursors, *zsets)
@@ -179,7 +179,7 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
             ids.update(dict.fromkeys(page))
             for place, item_id in enumerate(page if which < len(places) else (), offset):
                 places[which].setdefault(item_id, []).append(place)
-        yield list(ids), Seen(Places(*places), (in_main, in_processing), int(seconds) * 1000)
+        yield list(ids), Seen(Places(*places), (in_main, in_processing), unix_ms(now))
 
 
 def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:

@@ -17,7 +17,7 @@ from itertools import chain, count
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BUDGET, Acknowledged, in_batches
-from rwq_cli.core.clock import GRACE_S
+from rwq_cli.core.clock import GRACE_S, unix_ms
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
 from rwq_cli.core.inspect.history import HistoryWriter
@@ -224,8 +224,8 @@ def _light_look(queue: Queue, lock: QueueLock) -> Look:
     first_commands = processing.first_command(), delayed.first_command()
     # Main, so that a wrong type is an error even if there is nothing to push.
     others = ("EXISTS", queue.keys.returns), ("LLEN", queue.keys.main)
-    (seconds, micros), *pages, counted, _ = queue.call_all([("TIME",), *first_commands, *others])
-    look = Look(FirstLook(int(seconds) * 1000 + int(micros) // 1000))
+    now, *pages, counted, _ = queue.call_all([("TIME",), *first_commands, *others])
+    look = Look(FirstLook(unix_ms(now)))
     processing.start(pages[0])
     delayed.start(pages[1])
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))

@@ -1,7 +1,7 @@
 -- Replace the data of items that is still what the caller has read. Nothing else changes.
 -- include: facts
 -- writes: item SET GET STRLEN
--- commands: edit, undo
+-- commands: edit
 -- budget: 1000 items  a read and a write for each
 -- rest args  for each item: ID; the data that was read, bytes; the new data, bytes
 -- Returns the outcomes of `outcome_reply`: set, changed, moving, missing, wrong-type.
