@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import Foreign, contents
+from tests.conftest import Foreign, StartServer, contents
 from tests.driver import UNDO, Rwq, complete, undo_files
 
 HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'
@@ -210,3 +210,21 @@ def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("export")
     assert (result.code, [line.get("id") for line in result.jsonl]) == (3, [None, "a", None])
     assert result.notes.startswith("rwq: jobs:lease:b has the wrong type; ")
+
+
+def test_a_small_output_buffer_gets_small_batches(rwq: Rwq, start_server: StartServer) -> None:
+    server = start_server("--client-output-buffer-limit", "normal 1mb 0 0")
+    with server.client() as raw:
+        for number in range(20):
+            raw.set(b"jobs:item:%d" % number, b"x" * 300_000)
+            raw.lpush("jobs:queue", number)
+            data = {b"status": b"completed", b"completed_ms": b"1", b"result": b"y" * 300_000}
+            raw.hset(b"jobs:result:r%d" % number, mapping=data)
+        for line in ("export", "ls --data -n 0 -o jsonl", "rm --all --yes -o jsonl"):
+            result = rwq(*line.split(), "-u", server.url)
+            assert (result.code, len(result.lines) > 19) == (0, True), line
+        assert rwq("undo", "--yes", "-u", server.url).code == 0
+        raw.set("jobs:item:7", b"x" * 1_500_000)
+        for line in ("export", "lease -n 20 -o data"):
+            limit = "client-output-buffer-limit for normal clients is 1,048,576 bytes"
+            assert limit in rwq(*line.split(), "-u", server.url).notes, line

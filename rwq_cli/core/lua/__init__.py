@@ -85,7 +85,7 @@ CONSTANTS = {
 _CONVERSIONS = {"": "{}", "number": "tonumber({})", "flag": "{} == '1'"}
 _HERE = Path(__file__).parent
 # How many ARGV precede those of the script.
-_HEAD = 5
+HEAD_WORDS = 5
 
 
 class Script(NamedTuple):
@@ -113,12 +113,12 @@ def load_script(name: str) -> Script:
     args = [arg for file in files for arg in header_of(file).args]
     bindings = [
         f"local {arg} = " + _CONVERSIONS[kind].format(f"ARGV[{at}]")
-        for at, (arg, kind) in enumerate(args, _HEAD + 1)
+        for at, (arg, kind) in enumerate(args, HEAD_WORDS + 1)
     ]
     read = "".join(map(_read, files))
     bindings += [f"local {word} = {value}" for word, value in CONSTANTS.items() if word in read]
     if rest := header_of(operation).rest:
-        bindings.append(f"local {rest} = {{ unpack(ARGV, {_HEAD + len(args) + 1}) }}")
+        bindings.append(f"local {rest} = {{ unpack(ARGV, {HEAD_WORDS + len(args) + 1}) }}")
     checked = [f for f in all_files() if f.startswith("ops/")] if name == "access" else [operation]
     check = [
         "local NEEDS = {}",

@@ -5,7 +5,7 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from rwq_cli.core.lua import Script, header_of, load_script
+from rwq_cli.core.lua import HEAD_WORDS, Script, header_of, load_script
 
 Command = Sequence[Any]
 
@@ -42,7 +42,20 @@ class ScriptCommand(tuple[Any, ...]):
 
     def by_text(self) -> "ScriptCommand":
         """The command for a server that has not loaded the script."""
-        command = super().__new__(type(self), ("EVAL", self.script.text, *self[2:]))
+        return self._with(("EVAL", self.script.text, *self[2:]))
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether `within` bounds its reply."""
+        return "bytes_max" in self.script.args
+
+    def within(self, bytes_max: int) -> "ScriptCommand":
+        """The command, whose reply has so many bytes of data before those of its last item."""
+        at = 3 + int(self[2]) + HEAD_WORDS + self.script.args.index("bytes_max")
+        return self._with((*self[:at], b"%d" % bytes_max, *self[at + 1 :]))
+
+    def _with(self, words: Sequence[Any]) -> "ScriptCommand":
+        command = super().__new__(type(self), words)
         command.script, command.reads_only = self.script, self.reads_only
         return command
 

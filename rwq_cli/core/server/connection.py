@@ -8,6 +8,7 @@ from typing import Any, Self
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
+from rwq_cli.core.batches import BUDGET
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import is_unknown, translate
@@ -130,7 +131,8 @@ class _Window:
 
     def _is_full(self) -> bool:
         calls = len(self._sent)
-        return calls >= WINDOW_CALLS or (
+        is_cut = self._endpoint.shared.reply_bytes < BUDGET.bytes
+        return calls >= (1 if is_cut else WINDOW_CALLS) or (
             calls >= _CALLS_OF_ANY_SIZE and sum(size for _, size in self._sent) >= WINDOW_BYTES
         )
 

@@ -10,7 +10,7 @@ from redis import exceptions as rx
 
 from rwq_cli.core import errors
 from rwq_cli.core.batches import LONG_LINE_S, ProgressListener
-from rwq_cli.core.server.commands import Command, writes
+from rwq_cli.core.server.commands import Command, ScriptCommand, writes
 from rwq_cli.core.server.error_mapping import FAILURES, code_of, translate, unreachable
 from rwq_cli.core.server.link import WAIT, Link, Shared, Timeouts
 from rwq_cli.core.server.patience import (
@@ -29,6 +29,8 @@ from rwq_cli.core.server.patience import (
 DEMOTED_S = 5.0
 # The grace period of a write's deadline: without the reply, nobody knows what it has done.
 GRACE_S = 2.0
+# Less data are not asked for at once.
+_REPLY_BYTES_MIN = 1 << 14
 # The pause between two attempts grows from the first value to the second.
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.5
@@ -142,7 +144,7 @@ class Endpoint:
             try:
                 answers = self._exchange(batch, writes=is_write)
             except errors.ServerError as error:
-                if not patience.may_repeat(error, writes=is_write):
+                if not (patience.may_repeat(error, writes=is_write) or self._may_cut(error, batch)):
                     self.name_limit(error)
                     raise
                 continue
@@ -166,16 +168,27 @@ class Endpoint:
         self.shared.is_slow_line = monotonic() - began_s > LONG_LINE_S
         return replies
 
+    def _may_cut(self, error: errors.ServerError, requests: Sequence[Command]) -> bool:
+        """Whether to ask for less data a reply: the server may have ended the link for that."""
+        is_bounded = any(isinstance(one, ScriptCommand) and one.is_bounded for one in requests)
+        if error.refusal != "lost" or not is_bounded or self.shared.reply_bytes <= _REPLY_BYTES_MIN:
+            return False
+        self.shared.reply_bytes //= 8
+        return True
+
     def name_limit(self, error: errors.ServerError) -> None:
         """Add to the error of a lost connection the setting for which the server may end it."""
-        if error.refusal != "lost" or self.deadline.ends_s < inf:
+        is_closed = isinstance(error, errors.ConnectionLost) and error.refusal != "timeout"
+        if not is_closed or self.deadline.ends_s < inf:
             return
         with suppress(errors.ServerError, ValueError, LookupError, TypeError):
             command = "CONFIG", "GET", "client-output-buffer-limit"
             ((name, value),) = self._exchange([command], writes=False)
             words = value.decode().split()
             if limit := int(words[words.index("normal") + 1]):
-                error.message += f"; its {name.decode()} for normal clients is {limit:,} bytes"
+                message, *_ = error.message.partition(", perhaps ")
+                reason = f"its {name.decode()} for normal clients is {limit:,} bytes"
+                error.message = f"{message}; {reason}"
 
     def error_of(self, reply: Exception, request: Command) -> errors.ServerError:
         return translate(reply, self.name, request)

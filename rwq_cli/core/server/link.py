@@ -14,6 +14,7 @@ from redis._parsers import _HiredisParser
 from redis.connection import AbstractConnection, SSLConnection
 
 from rwq_cli.core import errors
+from rwq_cli.core.batches import BUDGET
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.error_mapping import FAILURES, NO_HANDSHAKE, REPLIES, lost, translate
 from rwq_cli.core.server.patience import Cut, Deadline, connecting
@@ -161,6 +162,8 @@ class Shared:
         self.was_found = self.has_answered = self.has_written = False
         # Whether the user may begin transactions; None before that was tried.
         self.may_transact: bool | None = None
+        # How much data a reply may have; less if the server ends the link because of that.
+        self.reply_bytes = BUDGET.bytes
         # The last call took longer than `LONG_LINE_S`.
         self.is_slow_line = False
 
@@ -234,6 +237,8 @@ class Link:
 
     def _packed(self, command: Command) -> Any:
         if isinstance(command, ScriptCommand):
+            if self._shared.reply_bytes < BUDGET.bytes and command.is_bounded:
+                command = command.within(self._shared.reply_bytes)
             script_of_pool = (self._pool, command.script.sha1)
             if script_of_pool not in self._shared.scripts:
                 # Most servers have it by then; but asking first would cost a round trip.

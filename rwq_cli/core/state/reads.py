@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from rwq_cli.core.batches import in_batches
+from rwq_cli.core.batches import BUDGET, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import DIGITS_MAX, Lease, State
@@ -121,6 +121,7 @@ def read_parts(
 ) -> Iterator[tuple[Sequence[bytes], Sequence[Any]]]:
     """Run a script that returns so many fields for each ID, and may end early, after much data.
     Yields the IDs of each reply with it; none is left out."""
+    args["bytes_max"] = BUDGET.bytes
     for batch, reply in queue.read_each(script, ids, **args):
         while True:
             read = len(reply) // fields

@@ -69,7 +69,10 @@ def read_snapshots(
     apart."""
     budget = queue.budget("snapshot")
     parts = (part for call in calls if call.ids for part in call.within(budget))
-    requests = ((part, script_words("snapshot", part.ids, **part.args())) for part in parts)
+    requests = (
+        (part, script_words("snapshot", part.ids, bytes_max=budget.bytes, **part.args()))
+        for part in parts
+    )
     for call, reply in queue.run_each("snapshot", requests, reads_only=True):
         while reply is not REFUSED:
             count = len(reply) // _FIELDS
@@ -77,7 +80,7 @@ def read_snapshots(
             call = call.part(count)
             if not call.ids:
                 break
-            reply = queue.run("snapshot", *call.ids, **call.args())
+            reply = queue.run("snapshot", *call.ids, bytes_max=budget.bytes, **call.args())
 
 
 def _snapshots(

@@ -4,6 +4,7 @@
 -- budget: 1500 items  three reads for each
 -- arg what  what to read besides the idle time: 'nothing', 'preview', 'data' or 'token'
 -- arg preview_bytes:number  the length of a preview
+-- arg bytes_max:number  the budget of bytes
 -- rest ids
 -- Returns, for each ID that was read: its idle time in seconds, the size of its data, and what was asked for; false for
 -- what was not, cannot be told, or is not there.
@@ -14,7 +15,7 @@ local function reading(...)
   return (type(answer) ~= 'table' or not answer.err) and answer
 end
 for i, id in ipairs(ids) do
-  if bytes >= BUDGET_BYTES then
+  if bytes >= bytes_max then
     break
   end
   -- Before the data are read, which may reset it.

@@ -4,13 +4,14 @@
 -- commands: result
 -- budget: 1500 items  three reads for each
 -- arg wants_data:flag  return the data of the results, not only their sizes
+-- arg bytes_max:number  the budget of bytes
 -- rest ids
 -- Returns, for each ID that was read: '1' if an item exists with this ID, else '0'; its `result_kind`; and for a result
 -- its status, its completion time, its holder, the size of its data, the data, and the ms left until it expires, -1 for
 -- no expiry; nil for each that is not there.
 local reply, bytes = {}, 0
 for _, id in ipairs(ids) do
-  if bytes >= BUDGET_BYTES then
+  if bytes >= bytes_max then
     break
   end
   local key, at, fields = result_prefix .. id, #reply, {}

@@ -2,6 +2,7 @@
 -- nothing.
 -- include: locate
 -- budget: 750 items  eight reads for each
+-- arg bytes_max:number  the budget of bytes
 -- rest ids
 -- Returns { unix ms now, length of main, ... } and then, for each ID that was read: the type of its data key; the data;
 -- the `lease_reply` of its new lease key, and of its old one; its place (its place in main, counted from the right end;
@@ -20,7 +21,7 @@ local reply, at, bytes = { whole_ms(clock_ms()), length }, 2, 0
 -- reading it.
 local item = {}
 for i = 1, #ids do
-  if bytes >= BUDGET_BYTES then
+  if bytes >= bytes_max then
     break
   end
   local id, new, old, place = ids[i], leases[2 * i - 1], leases[2 * i], facts[ids[i]]
