@@ -2,11 +2,14 @@
 
 import errno
 import json
+import shutil
 import sys
+import zipapp
 from pathlib import Path
 
 import pytest
 
+import rwq_cli
 from tests.driver import TIMEOUT_S, Rwq
 
 
@@ -89,3 +92,15 @@ def test_a_file_that_hides_a_module_is_named(rwq: Rwq, tmp_path: Path, name: str
     _, err = process.communicate(timeout=TIMEOUT_S)
     assert err.decode().startswith(f"rwq: error: {tmp_path}/{name}.py hides the module {name}: ")
     assert process.returncode == 70
+
+
+def test_the_package_works_from_an_archive(rwq: Rwq, tmp_path: Path) -> None:
+    package = tmp_path / "files" / "rwq_cli"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(rwq_cli.__file__).parent, package, ignore=ignored)
+    archive = tmp_path / "rwq.pyz"
+    zipapp.create_archive(package.parent, archive, main="rwq_cli.__main__:main")
+    for words in (("context", "check"), ("work", "--drain", "--", "true")):
+        process = rwq.start(*words, command=(sys.executable, str(archive)))
+        _, err = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 0, err

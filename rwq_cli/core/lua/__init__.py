@@ -175,7 +175,11 @@ def _word(value: object) -> bytes | str:
 
 def all_files() -> list[str]:
     """All libraries and operations, such as `lib/facts` and `ops/add`."""
-    return sorted(f"{path.parent.name}/{path.stem}" for path in _HERE.glob("*/*.lua"))
+    from importlib.resources import files
+
+    here = files(__name__)
+    names = (f"{d}/{file.name}" for d in ("lib", "ops") for file in (here / d).iterdir())
+    return sorted(name.removesuffix(".lua") for name in names if name.endswith(".lua"))
 
 
 def command_groups() -> dict[str, list[str]]:
@@ -220,5 +224,7 @@ def header_of(file: str) -> ScriptHeader:
 
 @cache
 def _read(file: str) -> str:
-    # Loading importlib.resources would take longer than reading all scripts.
-    return (_HERE / f"{file}.lua").read_text("utf-8")
+    # Loading importlib.resources would take longer than reading all scripts; the loader reads also
+    # from an archive.
+    data: bytes = __loader__.get_data(str(_HERE / f"{file}.lua"))  # type: ignore[name-defined]
+    return data.decode()
