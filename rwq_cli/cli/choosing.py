@@ -292,12 +292,19 @@ class Choice(NamedTuple):
         return items
 
 
-def _implied(selection: Selection, usual: frozenset[State]) -> frozenset[State]:
-    """Return the states to choose from where none is given, by what else the selection has."""
-    for name, implied in _IMPLIED.items():
-        if getattr(selection, name) is not None and usual.isdisjoint(implied):
-            usual = implied
-    return usual
+def _in_states(selection: Selection, usual: frozenset[State], holder: bytes | None) -> Selection:
+    """Return a selection with the states that its other parts imply, unless it has some.
+
+    Args:
+        usual: The states to choose from if nothing implies others.
+        holder: Whose leases alone are chosen; None for anybody's.
+    """
+    if selection.states is None:
+        for name, implied in _IMPLIED.items():
+            if getattr(selection, name) is not None and usual.isdisjoint(implied):
+                usual = implied
+        selection = selection._replace(states=usual if holder is None else _MINE)
+    return selection if holder is None else selection._replace(holder_glob=glob.escape(holder))
 
 
 def selects(
@@ -363,12 +370,8 @@ def selects(
                 f"give IDs, or - to read them from stdin; or choose by {flags} or -n; or use --all",
             )
         has_states = selection.states is not None
-        if not has_states:
-            usual = all_states if all_items else default
-            states = _MINE if mine_only else _implied(selection, usual)
-            selection = selection._replace(states=states)
-        if mine_only:
-            selection = selection._replace(holder_glob=glob.escape(settings.holder))
+        usual = all_states if all_items else default
+        selection = _in_states(selection, usual, settings.holder if mine_only else None)
         return options._replace(
             selection=selection,
             limit=limit or None,

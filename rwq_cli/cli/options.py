@@ -238,6 +238,8 @@ WatchOption = Annotated[
     Duration | None,
     option("--watch DUR", "Refresh interval; in a pipe, records are appended.", interval),
 ]
+TimeoutOption = Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")]
+FairOption = Annotated[bool, option("--fair", "Take from several queues in random order.")]
 NotifyOption = Annotated[bool, option("--notify", "Notify systemd: ready, alive, stopping.")]
 GraceOption = Annotated[
     Duration,

@@ -11,7 +11,7 @@ from rwq_cli.cli import options
 from rwq_cli.cli.command import provided
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
 from rwq_cli.cli.listing import write_items
-from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.items.lease import Leased, lease_from, lease_ids
 from rwq_cli.core.items.schedule import release
 from rwq_cli.core.model import Item, State
@@ -21,7 +21,7 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.tally import DRY_RUN
 from rwq_cli.views.command_lines import CommandLines
-from rwq_cli.views.items import ITEM_FIELDS, plain_names
+from rwq_cli.views.items import ITEM_FIELDS, PLAIN_OF_SEVERAL, plain_names
 
 
 def _held(item: Item) -> str | None:
@@ -68,8 +68,8 @@ class Leasing(NamedTuple):
         ),
     ] = None
     wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False
-    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")] = None
-    fair: Annotated[bool, option("--fair", "Try several queues in random order.")] = False
+    timeout_s: options.TimeoutOption = None
+    fair: options.FairOption = False
     dry_run: options.DryRunOption = False
 
     @property
@@ -152,7 +152,7 @@ def _give_back(settings: Settings, queues: Sequence[WorkQueue], items: Sequence[
     no="nothing to lease (in time), or no --id item could be leased",
     partial="some of the --id items could not be leased",
     null=options.NULL_RECORDS,
-    plain={"an item": plain_names("leased now"), "of several queues": "the same, then queue"},
+    plain={"an item": plain_names("leased now"), **PLAIN_OF_SEVERAL},
     # The leased items are printed.
     unfinished="",
     excludes=["--id -n", "--id --wait", "--id --timeout", "--id --fair"],

@@ -8,7 +8,7 @@ from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, Limit
 from rwq_cli.commands import Settings, command, option
 from rwq_cli.core.inspect.listing import leases as leases_of, merged_leases
 from rwq_cli.core.inspect.selection import Selection, Source
-from rwq_cli.views.items import ITEM_FIELDS, plain_names
+from rwq_cli.views.items import ITEM_FIELDS, PLAIN_OF_SEVERAL, plain_names
 
 
 @command(
@@ -16,7 +16,7 @@ from rwq_cli.views.items import ITEM_FIELDS, plain_names
     reads_only=True,
     excludes=["--mine --holder"],
     null=NULL_RECORDS,
-    plain={"a lease": plain_names("leases"), "of several queues": "the same, then queue"},
+    plain={"a lease": plain_names("leases"), **PLAIN_OF_SEVERAL},
 )
 @filters(IN_PROCESSING)
 def leases(

@@ -10,7 +10,7 @@ from rwq_cli.commands import InvalidArgument, Settings, argument, command, optio
 from rwq_cli.core.inspect.selection import LISTED_IN, Selection, Source, source_of
 from rwq_cli.core.model import State
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.views.items import ITEM_FIELDS, plain_names
+from rwq_cli.views.items import ITEM_FIELDS, PLAIN_OF_SEVERAL, plain_names
 
 Which = StrEnum("Which", "WAITING PROCESSING LEASED HELD ABANDONED ORPHANED DELAYED DUE BURIED ALL")
 _SOURCES = {
@@ -38,7 +38,7 @@ _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.D
     plain={
         **{which: plain_names(which) for which in ("waiting", "delayed", "buried")},
         "otherwise": plain_names(None),
-        "of several queues": "the same, then queue",
+        **PLAIN_OF_SEVERAL,
     },
 )
 @filters()

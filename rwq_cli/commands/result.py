@@ -5,7 +5,7 @@ from math import inf
 from typing import Annotated
 
 from rwq_cli.cli.connect import open_queue, warn_missing
-from rwq_cli.cli.options import Duration, offer_ids, parse_id
+from rwq_cli.cli.options import TimeoutOption, offer_ids, parse_id
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.results import ResultLookup, result as read_result
@@ -71,7 +71,7 @@ def result(
     settings: Settings,
     item_id: Annotated[bytes, argument("ID", "The item's ID.", parse_id, offer=offer_ids())],
     wait: Annotated[bool, option("--wait", "Wait while it exists; promotes due items.")] = False,
-    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")] = None,
+    timeout_s: TimeoutOption = None,
 ) -> ExitStatus:
     """Show the result that complete stored for an item. --wait waits until the item is gone, even
     if it leaves no result.

@@ -5,8 +5,8 @@ from math import inf
 from typing import Annotated, Any
 
 from rwq_cli.cli.connect import OpenQueues, warn_missing
-from rwq_cli.cli.options import AllQueuesOption, offer_ids, parse_id
-from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
+from rwq_cli.cli.options import AllQueuesOption, TimeoutOption, offer_ids, parse_id
+from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.items.results import WaitResult, wait_for_all
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.repair.clean import clean as clean_queue
@@ -62,7 +62,7 @@ def wait(
     clean: Annotated[
         bool, option("--clean", "Do light cleans meanwhile, which return abandoned items.")
     ] = False,
-    timeout_s: Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")] = None,
+    timeout_s: TimeoutOption = None,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
     """Wait until a queue is empty or short enough, or items are gone; for scripts. Several queues

@@ -10,6 +10,7 @@ from rwq_cli.cli.connect import open_queues, server_variables
 from rwq_cli.cli.options import (
     DEFAULT_LEASE,
     Duration,
+    FairOption,
     LeaseForOption,
     ListenOption,
     NotifyOption,
@@ -57,7 +58,7 @@ def work(
     ] = None,
     jobs: Annotated[int, option("-j, --jobs N", "Run N at once; 0: one per core.", min=0)] = 1,
     lease_s: LeaseForOption = DEFAULT_LEASE,
-    fair: Annotated[bool, option("--fair", "Take from several queues in random order.")] = False,
+    fair: FairOption = False,
     max_time_s: Annotated[
         Duration | None, option("--max-time DUR", "End a command that runs longer, as a failure.")
     ] = None,

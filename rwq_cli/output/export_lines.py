@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshots import ItemSnapshot
-from rwq_cli.output.field import Fields, bytes_fields, field, to_json
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.field import bytes_fields, to_json
 
 # The version of the format, which changes if older readers would misread the file: in version 2,
 # each line names its queue.
@@ -90,7 +91,19 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
     # is given if the header does not name it.
     queue_fields = {} if queue is None else bytes_fields("queue", queue)
     if isinstance(entry, ItemSnapshot):
-        fields = _ITEM_FIELDS.json(entry)
+        lease = entry.lease
+        fields = {
+            **bytes_fields("id", entry.item_id),
+            **bytes_fields("data", entry.data),
+            "state": entry.state,
+            "place": entry.place,
+            "lease": lease and {**bytes_fields("holder", lease.holder), "ttl_ms": lease.ttl_ms},
+            "due_ms": entry.due_ms,
+            "buried_ms": entry.buried_ms,
+            "reason": None if entry.reason is None else escaped(entry.reason),
+            "returns": entry.returns,
+            "nearer": entry.nearer,
+        }
     else:
         fields = {
             **bytes_fields("result_of", entry.item_id),
@@ -112,22 +125,6 @@ def control_line(word: ControlWord, value: object = True, **more: object) -> byt
     """Return a line of an undo file that is neither an item nor a result."""
     return to_json({word.value: value, **more}) + b"\n"
 
-
-_ITEM_FIELDS: Fields[ItemSnapshot] = Fields(
-    "An exported item",
-    field("id", "item_id", "the item's ID", is_bytes=True, is_id=True),
-    field("data", "data", "the data", is_bytes=True, is_data=True),
-    field("state", "state", "one of the states"),
-    field("place", "place", "`main`, `processing`, `delayed`, `buried` or null"),
-    field("lease", "lease", "null if there is none", is_object=True),
-    field("lease.holder", "lease.holder", "who holds it", is_bytes=True),
-    field("lease.ttl_ms", "lease.ttl_ms", "the time left; null = no expiry"),
-    field("due_ms", "due_ms", "when a delayed item is due"),
-    field("buried_ms", "buried_ms", "when a buried item was buried"),
-    field("reason", "reason", "why a buried item was buried"),
-    field("returns", "returns", "how often it was returned"),
-    field("nearer", "nearer", "`next` or `last`: the end of the queue that it was nearer to"),
-)
 
 # Written to an undo file before anything in it is restored.
 BEGUN_LINE = control_line(ControlWord.BEGUN)

@@ -24,6 +24,7 @@ from rwq_cli.undo.directory import UNDONE, lock, numbered, open_undo_file
 from rwq_cli.undo.run import UndoFileBusy, UndoReader
 
 OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
+IN_USE = "another rwq is writing or restoring it"
 # The trailer, and an undo that has begun since, are in the last bytes; and how long a header is.
 _TAIL_BYTES, _HEADER_BYTES = 4096, 65536
 
@@ -153,7 +154,7 @@ def open_latest(
             try:
                 reader = UndoReader(entry.path)
             except UndoFileBusy:
-                skipped(entry, "another rwq is writing or restoring it")
+                skipped(entry, IN_USE)
                 continue
             except InvalidArgument:
                 # Another rwq has restored it meanwhile, and renamed it.

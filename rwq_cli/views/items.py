@@ -161,6 +161,9 @@ def plain_order(columns: Columns, listing: str | None) -> Columns:
     return sorted(fixed, key=lambda column: order.get(column.name, 0))
 
 
+PLAIN_OF_SEVERAL = {"of several queues": "the same, then queue"}
+
+
 def plain_names(listing: str | None) -> str:
     """Return the fields of a line of `-o plain`, for the help."""
     columns = plain_order(columns_for(listing), listing)
