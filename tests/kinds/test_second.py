@@ -48,15 +48,11 @@ def test_a_second_value_reaches_what_the_first_does(
     rwq: Rwq, foreign: Foreign, pauses: Callable[..., None], case: OptionLine
 ) -> None:
     pauses()
-    run = Runner(rwq, foreign)
     first, value = case.with_option(), SECOND[case.option]
     if case.path == "touch" or case.path == "leases":
         value = "leased"
     both = case._replace(words=f"{case.words} {case.option} {value}").with_option()
-    without, result = run(case.path, first), run(case.path, both)
-    assert not re.search("rwq: error|RWQ UNKNOWN", result.notes + result.text)
-    if (result.code, result.out) == (without.code, without.out):
-        assert run.calls(case.path, both) != run.calls(case.path, first)
+    assert Runner(rwq, foreign).differ(case.path, first, both)
 
 
 def test_a_second_file_is_as_strict_as_the_first(rwq: Rwq, foreign: Foreign) -> None:
