@@ -52,7 +52,9 @@ def watched(
     meter = RateMeter()
 
     def show_tick() -> None:
-        show(Tick(unix_ms(connection.call("TIME")), {} if rated is None else meter.read(rated())))
+        rates = {} if rated is None else meter.read(rated())
+        # The rates are since the last one.
+        show(Tick(unix_ms(connection.call("TIME")), rates))
 
     rounds = Rounds(every, Clock(), note=note, is_exact=True)
     with ending_on_terminate(is_redrawn=is_live):
