@@ -34,8 +34,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "complete-without-data",
         "Two workers are both told that they completed an item, though only one deleted it.",
         f"{_OPS}/complete.lua",
-        "return refusal_of(id, item, now_ms) or is_copy",
-        "return item.data ~= 'none' and refusal_of(id, item, now_ms) or is_copy",
+        "return refusal_of(id, item, now_ms) or item.buried_ms",
+        "return item.data ~= 'none' and refusal_of(id, item, now_ms) or item.buried_ms",
     ),
     Fault(
         "chosen-items-unchecked",
@@ -302,7 +302,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "completed-before-it-arrived",
         "An item that was completed at the destination of a move that was killed comes back there.",
         f"{_OPS}/complete.lua",
-        "is_copy(item) and 'moving'",
+        "item.buried_ms and is_copy(item) and 'moving'",
         "nil",
     ),
     # Q:moved.

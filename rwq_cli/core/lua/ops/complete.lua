@@ -36,7 +36,7 @@ end
 local asks_more = owners ~= '' or where == 'leased' or has_tokens or has_results and keep_ms ~= ''
 
 return act(ids, function(id, item, now_ms)
-  return refusal_of(id, item, now_ms) or is_copy(item) and 'moving'
+  return refusal_of(id, item, now_ms) or item.buried_ms and is_copy(item) and 'moving'
     or asks_more and (owners ~= '' and not is_owner[session_of(item)] and 'not-owner'
       or is_taken_away(item) and 'elsewhere' or unsaved_status(id) or cannot_keep(id) and 'wrong-type') or done
 end, function(groups, facts, now_ms)

@@ -33,7 +33,7 @@ end
 
 return act(ids, function(id, item, now_ms)
   return marked[line_of[id]] and 'imported-before' or refusal_of(id, item, now_ms)
-    or keeps_leased and effective_lease(item) and 'not-owner' or is_copy(item) and 'moving'
+    or keeps_leased and effective_lease(item) and 'not-owner' or item.buried_ms and is_copy(item) and 'moving'
     or is_in_doubt(id, item, now_ms) and 'in-transit' or unsaved_status(id)
     or some_exist and is_occupied(id) and 'conflict' or 'moved'
 end, function(groups, facts)
