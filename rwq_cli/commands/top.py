@@ -45,10 +45,11 @@ def top(
         environment.stdout_is_terminal,
         environment.stderr_is_terminal,
     )
-    if not all(streams) or environment.variables.get("TERM", "dumb") == "dumb":
-        raise InvalidArgument(
-            "top needs a terminal for stdin, stdout and stderr", "use rwq queues --watch 2s"
-        )
+    need = None if all(streams) else "a terminal for stdin, stdout and stderr"
+    if environment.variables.get("TERM", "dumb") == "dumb":
+        need = need or "a TERM other than dumb"
+    if need is not None:
+        raise InvalidArgument(f"top needs {need}", "use rwq queues --watch 2s")
     if find_spec("textual") is None:
         raise InvalidArgument("top needs Textual", how_to_install("textual>=8.0,<9"))
     from rwq_cli.top.session import Session

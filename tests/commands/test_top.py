@@ -23,6 +23,8 @@ def test_without_textual_it_says_how_to_install_it(
         "",
         f"rwq: error: top needs Textual; {how_to_install('textual>=8.0,<9')}\n",
     )
+    rwq.variables["TERM"] = "dumb"
+    assert "top needs a TERM other than dumb; " in rwq("top").notes
 
 
 def test_an_installation_is_extended_in_its_own_way(
