@@ -197,7 +197,7 @@ def test_what_was_missed_is_unknown_and_said(
     assert looker.notes[-1].startswith("rwq: jobs: the connection was lost; for ")
 
 
-def test_a_queue_of_the_same_name_in_another_database_is_told(
+def test_a_namesake_in_another_database_is_told(
     looker: Looker, foreign: Foreign, server: PrivateServer
 ) -> None:
     other = redis.Redis.from_url(server.url, db=1)
