@@ -236,7 +236,8 @@ class _Rounds:
         settings = plan.options.settings
         self._environment = settings.environment
         # A round that did something says so.
-        settings.out.continue_until_end(nothing="")
+        settings.out.continue_until_end()
+        settings.out.begun = ""
         self._cleaning = Cleaning(plan, opened)
         self._queues: list[WorkQueue] = []
         # The number of complete rounds by depth.

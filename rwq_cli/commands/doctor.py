@@ -169,7 +169,6 @@ def _codes(text: str) -> frozenset[Code]:
     ok="there are no errors or warnings, or none are left; notes do not count",
     no="errors or warnings were found, or are left after --fix",
     changes_with="fix",
-    unfinished="some findings may be fixed",
     null=NULL_IDS,
     always_table=True,
 )
@@ -258,6 +257,8 @@ class _Report:
         self._out = settings.out
         if not is_one:
             self._out.continue_until_end()
+        if plan.fix and not plan.dry_run:
+            self._out.begun = "some findings may be fixed"
         self._is_table = settings.output.is_table and settings.fields is None
         self._explains_notes = settings.verbose or not settings.is_for_people
         self._diagnoses: list[Diagnosis] = []

@@ -50,7 +50,10 @@ class Output:
 
     Attributes:
         is_cut: Whether there were more records than the limit, of those that are sorted or counted.
+        begun: What Ctrl-C says of a run that has begun, while no tally has work; None before.
     """
+
+    begun: str | None = None
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options
@@ -59,7 +62,6 @@ class Output:
         self._layout: Layout | None = None
         self._tally: Tally[Any] | None = None
         self._parts = Parts()
-        self._nothing: str | None = None
         # The error of a write, after which work goes on without its rows.
         self._unwritten: OSError | None = None
         # Ctrl-C may come after the summary.
@@ -233,13 +235,9 @@ class Output:
         self._environment.flush()
         self._environment.note(line, once=True)
 
-    def continue_until_end(self, *, nothing: str | None = None) -> None:
-        """Let more tables, or tallies, follow the first one; `end` writes what follows the last.
-
-        Args:
-            nothing: What `unfinished` returns as long as nothing is done.
-        """
-        self._continues, self._nothing = True, nothing
+    def continue_until_end(self) -> None:
+        """Let more tables, or tallies, follow the first one; `end` writes what follows the last."""
+        self._continues = True
 
     def end(self) -> ExitStatus:
         """Write what follows the last record; return the exit code of all tallies."""
@@ -283,7 +281,7 @@ class Output:
         """Say what a run that Ctrl-C ended has done; "" if it was written, None if not begun."""
         tally = self._tally
         if tally is None or (self._continues and not tally.has_work):
-            return "" if self._parts.has_work else self._nothing
+            return "" if self._parts.has_work else self.begun
         return "" if self._is_summarized else tally.summary()
 
     def note_unfinished(self) -> None:

@@ -47,6 +47,14 @@ def test_the_help_of_a_command_is_whole_on_a_screen(rwq: Rwq, command: CommandIn
         assert is_common or record[0].split(",")[0].split()[0] in text, path
 
 
+@pytest.mark.parametrize("words", [("kick", "--help"), ("help", "states"), ("help", "ls")])
+def test_help_is_as_narrow_as_the_terminal(rwq: Rwq, words: tuple[str, ...]) -> None:
+    examples = "\n".join(example for command in ALL for example in command.manual.examples)
+    _, screen = rwq.on_screen(*words, columns=40)
+    lines = [line for line in screen.decode().splitlines() if line.strip() not in examples]
+    assert [line for line in lines if len(line) > 40] == []
+
+
 # A command that stops its worker.
 STOPPING = "#!/bin/sh\nkill -TERM $PPID\n"
 # The files that examples name.
