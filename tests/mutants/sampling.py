@@ -33,7 +33,9 @@ HERE = Path(__file__).parent
 EQUIVALENT = HERE / "equivalent.txt"
 # So many of the tests that cover a line are asked, those that cover least besides first.
 _COVERING = 60
-_COVERING_LIMIT_S, _FAST_LIMIT_S, _ALL_LIMIT_S = 240.0, 600.0, 1800.0
+_LIMITS_S = {"covering": 600.0, "fast": 600.0, "all": 1800.0}
+# What found a mutant that nothing found, and one for which the whole suite has not run yet.
+NOTHING, NOT_YET = "nothing", "not yet"
 # Of Lua: what is found, what replaces it. Applied to one place of one line, outside of comments.
 _LUA = (
     *((r"==", "~="), (r"~=", "=="), (r"<=", "<"), (r">=", ">"), (r"(?<![<>=~])<(?!=)", "<=")),
@@ -176,28 +178,30 @@ def covering_tests(data_file: Path) -> dict[str, dict[int, list[str]]]:
     return by_file
 
 
-def _stages(mutant: Mutant, covering: dict[str, dict[int, list[str]]]) -> Iterator[Sequence[str]]:
+def _words_by_stage(
+    mutant: Mutant, covering: dict[str, dict[int, list[str]]]
+) -> dict[str, Sequence[str]]:
     by_line = covering.get(mutant.file.removeprefix("rwq_cli/"), {})
     tests = [
         test for line in range(mutant.line, mutant.line - 4, -1) for test in by_line.get(line, ())
     ]
-    if tests:
-        yield ["-n", "0", *dict.fromkeys(tests[:_COVERING])]
     is_core = mutant.file.startswith("rwq_cli/core/")
     sets = [*FAST["model"], *FAST["core"], *FAST["states"]] if is_core else [*FAST["commands"]]
-    yield ["-n", "2", *sets]
-    yield ["-n", "4", "tests"]
+    first = {"covering": ["-n", "0", *dict.fromkeys(tests[:_COVERING])]} if tests else {}
+    return first | {"fast": ["-n", "2", *sets], "all": ["-n", "4", "tests"]}
 
 
 def look_for(
-    mutant: Mutant, trees: Trees, covering: dict[str, dict[int, list[str]]]
+    mutant: Mutant,
+    trees: Trees,
+    covering: dict[str, dict[int, list[str]]],
+    stages: Sequence[str],
 ) -> dict[str, object]:
-    """Look for a mutant until something finds it; what did, and how long it took."""
-    began_s, names = time.monotonic(), ("covering", "fast", "all")
-    stages = list(_stages(mutant, covering))
-    limits = (_COVERING_LIMIT_S, _FAST_LIMIT_S, _ALL_LIMIT_S)[-len(stages) :]
-    result: dict[str, object] = {"stage": "nothing", "by": [], "hangs_in": ""}
-    for words, limit_s, stage in zip(stages, limits, names[-len(stages) :], strict=True):
+    """Look for a mutant in these stages until one finds it; which did, and how long it took."""
+    began_s, words_of = time.monotonic(), _words_by_stage(mutant, covering)
+    result: dict[str, object] = {"stage": NOTHING, "by": [], "hangs_in": ""}
+    for stage in filter(words_of.__contains__, stages):
+        words, limit_s = words_of[stage], _LIMITS_S[stage]
         failed, hangs_in = trees.run_words(mutant.file, mutant.text, ["-x", *words], limit_s)
         if failed or hangs_in:
             result = {"stage": stage, "by": sorted(failed)[:3], "hangs_in": hangs_in}
@@ -214,20 +218,30 @@ def equivalents() -> dict[str, str]:
     return {name: reason for name, _, reason in pairs if reason}
 
 
-def run(paths: Sequence[str], count: int, seed: int, results_file: Path, jobs: int) -> int:
-    """Look for a sample of mutants that the file has no result of; print the table."""
+def run(
+    paths: Sequence[str], count: int, seed: int, results_file: Path, jobs: int, *, fast: bool
+) -> int:
+    """Look for a sample of mutants that the file has no result of; print the table. With `fast`,
+    the whole suite is left to a later run."""
     mutants = sample(paths, count, seed)
     results = _read(results_file)
-    missing = [mutant for mutant in mutants if mutant.name not in results]
+    done = [name for name, result in results.items() if fast or result["stage"] != NOT_YET]
+    missing = [mutant for mutant in mutants if mutant.name not in done]
     if missing:
         covering = covering_tests(results_file.with_suffix(".coverage"))
         trees = Trees()
         try:
             with ThreadPoolExecutor(jobs) as pool, results_file.open("a") as file:
-                looks = pool.map(
-                    lambda mutant: (mutant, look_for(mutant, trees, covering)), missing
-                )
-                for mutant, result in looks:
+
+                def look(mutant: Mutant) -> tuple[Mutant, dict[str, object]]:
+                    before = results.get(mutant.name, {}).get("stage") == NOT_YET
+                    stages = ["all"] if before else ["covering", "fast", "all"][: 2 if fast else 3]
+                    result = look_for(mutant, trees, covering, stages)
+                    if fast and result["stage"] == NOTHING:
+                        result["stage"] = NOT_YET
+                    return mutant, result
+
+                for mutant, result in pool.map(look, missing):
                     results[mutant.name] = result
                     file.write(json.dumps({"mutant": mutant.name, **result}) + "\n")
                     file.flush()
@@ -256,7 +270,7 @@ def table(names: Iterable[str], results: dict[str, dict[str, object]]) -> list[s
             ignored[folder] += 1
             continue
         total[folder] += 1
-        is_found = results[name]["stage"] != "nothing"
+        is_found = results[name]["stage"] not in (NOTHING, NOT_YET)
         found[folder] += is_found
         missed += [] if is_found else [name]
     rows = [
