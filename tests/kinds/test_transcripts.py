@@ -1,0 +1,81 @@
+"""What each verb says, word for word: results, summaries, notes and errors, on the lines of the
+registry and on those of `transcripts/lines.txt`. What a terminal shows is in `test_screens.py`.
+
+`pytest --inline-snapshot=fix tests/kinds/test_transcripts.py` writes them anew.
+"""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from inline_snapshot import external_file
+
+from tests.conftest import Foreign
+from tests.driver import Rwq
+from tests.kinds.test_screens import CHANGING
+from tests.servers import PrivateServer
+from tests.verbs import VERBS, fill
+
+FOLDER = Path(__file__).parent / "transcripts"
+MORE = (FOLDER / "lines.txt").read_text("utf-8").splitlines()
+VARYING = (
+    (r'("(?:idle|uptime|waited|flushed|restarted|count|left|items_in)\w*": )[\d.]+', r"\1N"),
+    # The leases of the queue are new, and last for a minute.
+    (r"\b5\d{4}\b", "TTL"),
+    (r"127\.0\.0\.1:\d{4,5}", "ADDRESS"),
+    (r"(\w+@)[\w.-]+", r"\1HOST"),
+    (r"-?\d{7,}", "BIG"),
+    (r"\t\d+(\t\d+\tdata)", r"\tN\1"),
+    (r"\d+\.\d MiB", "SIZE"),
+    (r"\d+ clients", "N clients"),
+    *CHANGING[1:],
+)
+
+
+def _lines(verb: str) -> list[str]:
+    """The lines of a verb; in those of the file, `\\n` stands for a newline."""
+    rows = [row for path, row in VERBS.items() if path.split()[0] == verb and not row.elsewhere]
+    return [
+        *(line for row in rows for lines in row.lines().values() for line in lines if line),
+        *(f"{line} -o json" for row in rows for line in (*(row.listings or ()), *row.objects)),
+        *(
+            line.replace(r"\n", "\n").replace(r"\r", "\r").replace(r"\0", "\0")
+            for line in MORE
+            if verb in line.partition(" < ")[0].rpartition("; ")[2].split()[:1]
+        ),
+    ]
+
+
+@pytest.mark.needs("no-touch")
+@pytest.mark.usefixtures("slept_s")
+@pytest.mark.parametrize("verb", list(dict.fromkeys(path.split()[0] for path in VERBS)))
+def test_a_verb_says_what_it_said(
+    rwq: Rwq, server: PrivateServer, foreign: Foreign, verb: str
+) -> None:
+    variables = {
+        **{name: str(rwq.home) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME")},
+        "EDITOR": "true",
+        "TZ": "UTC",
+    }
+    transcript = []
+    for line in _lines(verb):
+        fill(foreign)
+        *before, last = line.split("; ")
+        words, _, stdin = last.partition(" < ")
+        if "{" in stdin:
+            export = rwq("export").text
+            stdin = stdin.replace("{export}", export)
+            stdin = stdin.replace("{header}", export.partition("\n")[0])
+        for earlier in before:
+            rwq(*shlex.split(earlier), variables=variables)
+        own_stdin = VERBS[verb].stdin if words == "import -" else b""
+        result = rwq(*shlex.split(words), stdin=stdin.encode() or own_stdin, variables=variables)
+        errors = "".join(f"! {text}\n" for text in result.notes.splitlines())
+        text = result.out.decode(errors="backslashreplace")
+        transcript.append(f"$ rwq {line}\n{text}{errors}exit {result.code}\n")
+    text = "\n".join(transcript).replace(str(rwq.home), "~").replace(server.url, "URL")
+    text = text.replace(server.url.partition("://")[2], "SOCKET")
+    for pattern, name in VARYING:
+        text = re.sub(pattern, name, text)
+    assert text == external_file(str(FOLDER / f"{verb}.txt"))
