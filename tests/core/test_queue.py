@@ -257,6 +257,7 @@ def test_times_that_are_none_are_refused(
         (lambda queue: queue.add(5), "int"),
         (lambda queue: queue.add("a", 5), "int"),
         (lambda queue: list(queue.add_many([NewItem("a", "b")])), "str, str"),  # type: ignore[arg-type]
+        (lambda queue: list(queue.add_many([NewItem(b"a", "b")])), "bytes, str"),  # type: ignore[arg-type]
         (lambda queue: list(queue.add_many([(b"a", b"b")])), "bytes, bytes"),
         (lambda _queue: connect(redis.asyncio.Redis()), "redis.asyncio.Redis"),  # type: ignore[arg-type]
     ],

@@ -2,8 +2,9 @@
 
 A random sample of one-line changes: of Python by the operators of cosmic-ray, of Lua by those
 below. Each is put into a tree of its own, and looked for by the tests that cover its line, then by
-the fast sets, then by the whole suite. Results are added to a file, so that a run can be cut and go
-on; `equivalent.txt` names the changes that change nothing that anybody can see, and says why.
+those of its folder, the fast sets, and the whole suite. Results are added to a file, so that a run
+can be cut and go on; `equivalent.txt` names the changes that change nothing that anybody can see,
+and says why.
 """
 
 import ast
@@ -33,7 +34,7 @@ HERE = Path(__file__).parent
 EQUIVALENT = HERE / "equivalent.txt"
 # So many of the tests that cover a line are asked, those that cover least besides first.
 _COVERING = 60
-_LIMITS_S = {"covering": 600.0, "fast": 600.0, "all": 1800.0}
+_LIMITS_S = {"covering": 600.0, "area": 600.0, "fast": 600.0, "all": 1800.0}
 # What found a mutant that nothing found, and one for which the whole suite has not run yet.
 NOTHING, NOT_YET = "nothing", "not yet"
 # Of Lua: what is found, what replaces it. Applied to one place of one line, outside of comments.
@@ -188,7 +189,21 @@ def _words_by_stage(
     is_core = mutant.file.startswith("rwq_cli/core/")
     sets = [*FAST["model"], *FAST["core"], *FAST["states"]] if is_core else [*FAST["commands"]]
     first = {"covering": ["-n", "0", *dict.fromkeys(tests[:_COVERING])]} if tests else {}
-    return first | {"fast": ["-n", "2", *sets], "all": ["-n", "4", "tests"]}
+    return first | {
+        "area": ["-n", "2", *_area(Path(mutant.file))],
+        "fast": ["-n", "2", *sets],
+        "all": ["-n", "4", "tests"],
+    }
+
+
+def _area(file: Path) -> list[str]:
+    """The tests that mirror the folder of a file, and those of whole screens."""
+    folders = [Path("tests", *path.parts[1:]) for path in file.parents if len(path.parts) > 1]
+    folder = next((folder for folder in folders if (ROOT / folder).is_dir()), "tests/cli")
+    if file.suffix == ".lua":
+        return [str(folder), "tests/core/items"]
+    screens = ["tests/kinds/test_transcripts.py", "tests/kinds/test_screens.py"]
+    return [str(folder), *([] if "core" in file.parts else screens)]
 
 
 def look_for(
@@ -235,7 +250,7 @@ def run(
 
                 def look(mutant: Mutant) -> tuple[Mutant, dict[str, object]]:
                     before = results.get(mutant.name, {}).get("stage") == NOT_YET
-                    stages = ["all"] if before else ["covering", "fast", "all"][: 2 if fast else 3]
+                    stages = ["all"] if before else [*_LIMITS_S][: 3 if fast else 4]
                     result = look_for(mutant, trees, covering, stages)
                     if fast and result["stage"] == NOTHING:
                         result["stage"] = NOT_YET

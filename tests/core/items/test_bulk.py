@@ -35,6 +35,13 @@ def test_many_leave_the_others_in_their_order(
     assert raw.dbsize() == len(left) + bool(left)
 
 
+def test_more_entries_than_a_byte_can_count_all_go(connection: Connection, raw: Redis) -> None:
+    ids = many(raw, 1000)
+    raw.lpush("jobs:queue", *[ids[7]] * 300)
+    assert complete(connection, ids) == {Status.COMPLETED}
+    assert raw.keys() == []
+
+
 @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
 def test_a_second_entry_leaves_no_ghost(interleaved: Interleaved, raw: Redis, where: bytes) -> None:
     ids = many(raw, 1000)

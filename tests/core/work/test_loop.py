@@ -167,6 +167,17 @@ def test_a_list_of_too_few_ends_says_so(
     assert reason == b"rwq-buried:the handler returned 1 ends for 2 jobs"
 
 
+@pytest.mark.parametrize(
+    ("value", "what"), [(5, "int, which is no end"), (PutBack(rest_s=-1), "PutBack, with a value")]
+)
+def test_a_wrong_end_is_named_by_its_kind(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, value: Any, what: str
+) -> None:
+    foreign.waiting(b"1")
+    assert queue.work(lambda _: value, drain=True, policy=RetryPolicy(0)).fates == {Fate.BURIED: 1}
+    assert f"returned a {what}".encode() in raw.get(queue.keys.lease(b"1"))
+
+
 class Coroutine:
     async def __call__(self, _job: Job) -> None:
         """Never awaited."""
