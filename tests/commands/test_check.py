@@ -42,7 +42,7 @@ class TestLine:
         before = contents(filled.raw)
         words = ("--warn", "waiting=2", "--critical", "waiting=1000", "--critical", "age=1h30m")
         result = rwq("check", *words, "--warn", "buried=5")
-        text = re.sub(r"\b1s", "0s", result.text)
+        text = re.sub(r"\b\ds", "0s", result.text)
         assert (result.code, text, result.notes) == (
             1,
             "RWQ WARNING - jobs: 3 waiting (above 2), oldest 0s, 2 abandoned, 0 buried"

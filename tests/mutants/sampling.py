@@ -168,7 +168,7 @@ def covering_tests(data_file: Path) -> dict[str, dict[int, list[str]]]:
     lines_of: Counter[str] = Counter()
     for path in data.measured_files():
         by_line = {
-            line: [test.partition("|")[0] for test in tests if test]
+            line: [test.rpartition("|")[0] for test in tests if test]
             for line, tests in data.contexts_by_lineno(path).items()
         }
         by_file[path.rpartition("/rwq_cli/")[2]] = by_line
