@@ -2,7 +2,7 @@
 
 A random sample of one-line changes: of Python by the operators of cosmic-ray, of Lua by those
 below. Each is put into a tree of its own, and looked for by the tests that cover its line, then by
-those of its folder, the fast sets, and the whole suite. Results are added to a file, so that a run
+those of its folder, for the core by the fast sets, and by the whole suite. Results are added to a file, so that a run
 can be cut and go on; `equivalent.txt` names the changes that change nothing that anybody can see,
 and says why.
 """
@@ -186,14 +186,11 @@ def _words_by_stage(
     tests = [
         test for line in range(mutant.line, mutant.line - 4, -1) for test in by_line.get(line, ())
     ]
-    is_core = mutant.file.startswith("rwq_cli/core/")
-    sets = [*FAST["model"], *FAST["core"], *FAST["states"]] if is_core else [*FAST["commands"]]
-    first = {"covering": ["-n", "0", *dict.fromkeys(tests[:_COVERING])]} if tests else {}
-    return first | {
-        "area": ["-n", "2", *_area(Path(mutant.file))],
-        "fast": ["-n", "2", *sets],
-        "all": ["-n", "4", "tests"],
-    }
+    stages = {"covering": ["-n", "0", *dict.fromkeys(tests[:_COVERING])]} if tests else {}
+    stages["area"] = ["-n", "2", *_area(Path(mutant.file))]
+    if mutant.file.startswith("rwq_cli/core/"):
+        stages["fast"] = ["-n", "2", *FAST["model"], *FAST["core"], *FAST["states"]]
+    return {**stages, "all": ["-n", "4", "tests"]}
 
 
 def _area(file: Path) -> list[str]:
