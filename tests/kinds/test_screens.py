@@ -25,6 +25,8 @@ CHANGING = (
     (r"\w+@[\w.-]+:\d+", "HOLDER"),
     (r"(flushed|restarted) +\d+", r"\1 N"),
     (r" {2,}|[─━]{2,}", "  "),
+    # Numbers are aligned with the times.
+    (r"<0> +(?=\d+\n)", "<0>"),
 )
 # They show what this machine and its server are, or are generated.
 ELSEWHERE = {"context", "export", "local", "doctor", "completion", "stats", "help"}

@@ -20,7 +20,9 @@ from tests.verbs import VERBS, fill
 FOLDER = Path(__file__).parent / "transcripts"
 MORE = (FOLDER / "lines.txt").read_text("utf-8").splitlines()
 VARYING = (
-    (r'("(?:idle|uptime|waited|flushed|restarted|count|left|items_in)\w*": )[\d.]+', r"\1N"),
+    (r'("(?:\w+_seconds|flushed|restarted|count|left)": )[\d.]+', r"\1N"),
+    # The size of an undo file, which names the server.
+    (r'\t\d{3,4}\t|(?<="bytes": )\d{3,4}\b', "SIZE"),
     # The leases of the queue are new, and last for a minute.
     (r"\b5\d{4}\b", "TTL"),
     (r"127\.0\.0\.1:\d{4,5}", "ADDRESS"),

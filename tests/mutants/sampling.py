@@ -2,9 +2,9 @@
 
 A random sample of one-line changes: of Python by the operators of cosmic-ray, of Lua by those
 below. Each is put into a tree of its own, and looked for by the tests that cover its line, then by
-the fast sets for the core and whole screens for the rest, and by the whole suite. Results are added
-to a file, so that a run can be cut and go on; `equivalent.txt` names the changes that change nothing
-that anybody can see, and says why.
+the fast sets for the core and whole screens for the rest, and by the whole suite. Results are
+added to a file, so that a run can be cut and go on; `equivalent.txt` names the changes that change
+nothing that anybody can see, and says why.
 """
 
 import ast
