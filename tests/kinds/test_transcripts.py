@@ -20,11 +20,11 @@ from tests.verbs import VERBS, fill
 FOLDER = Path(__file__).parent / "transcripts"
 MORE = (FOLDER / "lines.txt").read_text("utf-8").splitlines()
 VARYING = (
-    (r'("(?:\w+_seconds|flushed|restarted|count|left)": )[\d.]+', r"\1N"),
+    (r'("(?:\w+_seconds|lease|flushed|restarted|count|left)": )[\d.]+', r"\1N"),
     # The size of an undo file, which names the server.
     (r'\t\d{3,4}\t|(?<="bytes": )\d{3,4}\b', "SIZE"),
     # The leases of the queue are new, and last for a minute.
-    (r"\b5\d{4}\b", "TTL"),
+    (r"\b[1-5]\d{4}\b", "TTL"),
     (r"127\.0\.0\.1:\d{4,5}", "ADDRESS"),
     (r"(\w+@)[\w.-]+", r"\1HOST"),
     (r"-?\d{7,}", "BIG"),
