@@ -28,7 +28,7 @@ VARYING = (
     (r"127\.0\.0\.1:\d{4,5}", "ADDRESS"),
     (r"(\w+@)[\w.-]+", r"\1HOST"),
     (r"-?\d{7,}", "BIG"),
-    (r"\t\d+(\t\d+\tdata)", r"\tN\1"),
+    (r"\t\d+(\t\d+\tdata)|(_seconds\t)[\d.]+", r"\2\tN\1"),
     (r"\d+\.\d MiB", "SIZE"),
     (r"\d+ clients", "N clients"),
     *CHANGING[1:],
