@@ -32,6 +32,7 @@ VARYING = (
     (r"\d+\.\d MiB", "SIZE"),
     (r"\d+ clients", "N clients"),
     *CHANGING[1:],
+    (r"age>=TIME, server up TIME", "oldest TIME"),
 )
 
 
