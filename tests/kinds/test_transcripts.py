@@ -76,6 +76,7 @@ def test_a_verb_says_what_it_said(
         result = rwq(*shlex.split(words), stdin=stdin.encode() or own_stdin, variables=variables)
         errors = "".join(f"! {text}\n" for text in result.notes.splitlines())
         text = result.out.decode(errors="backslashreplace")
+        line = line.replace("\0", r"\0")
         transcript.append(f"$ rwq {line}\n{text}{errors}exit {result.code}\n")
     text = "\n".join(transcript).replace(str(rwq.home), "~").replace(server.url, "URL")
     text = text.replace(server.url.partition("://")[2], "SOCKET")
