@@ -1,7 +1,7 @@
 """Removing a whole queue: its items by `lua/ops/complete.lua`, then every other key."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -132,25 +132,38 @@ def _purged(
                 queue.progress.advance(len(batch))
                 yield batch
         try:
-            queue.progress.begin("removing results")
-            for keys in read_result_keys(queue, results, data=True):
-                # Keys that are not results stay.
-                purged.others += sum(not key.result and key.kind != KIND_NONE for key in keys)
-                orphans = (key for key in keys if not key.has_item or key.item_id in gone)
-                results_to_remove = [key.result for key in orphans if key.result]
-                if kept is not None and results_to_remove:
-                    kept.write(results_to_remove)
-                size = queue.budget("delete_results").items
-                for part in () if dry_run else in_batches(results_to_remove, items_max=size):
-                    # Unless another item of that ID was completed or added since.
-                    words = (word for r in part for word in (r.item_id, r.completed_ms))
-                    queue.run("delete_results", *words)
-                purged.results += len(results_to_remove)
-                queue.progress.advance(len(results_to_remove))
+            _remove_results(queue, results, gone, purged, kept, dry_run=dry_run)
         except PermissionDenied:
             purged.is_denied = True
         if not dry_run:
             _remove_leftovers(queue, leases, marks)
+
+
+def _remove_results(
+    queue: Queue,
+    ids: Iterable[bytes],
+    gone: Collection[bytes],
+    purged: PurgedResults,
+    journal: Journal | None,
+    *,
+    dry_run: bool,
+) -> None:
+    """Remove and count the results of items that are not there, or that a dry run calls gone."""
+    queue.progress.begin("removing results")
+    for keys in read_result_keys(queue, ids, data=True):
+        # Keys that are not results stay.
+        purged.others += sum(not key.result and key.kind != KIND_NONE for key in keys)
+        orphans = (key for key in keys if not key.has_item or key.item_id in gone)
+        results = [key.result for key in orphans if key.result]
+        if journal is not None and results:
+            journal.write(results)
+        size = queue.budget("delete_results").items
+        for part in () if dry_run else in_batches(results, items_max=size):
+            # Unless another item of that ID was completed or added since.
+            words = (word for r in part for word in (r.item_id, r.completed_ms))
+            queue.run("delete_results", *words)
+        purged.results += len(results)
+        queue.progress.advance(len(results))
 
 
 def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
