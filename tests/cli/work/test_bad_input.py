@@ -76,6 +76,7 @@ class TestAServerThatGoes:
         with server.client() as raw:
             assert contents(raw) == {}
 
+    @pytest.mark.ci
     def test_longer_than_the_lease_ends_command_and_worker(
         self, rwq: Rwq, start_server: StartServer
     ) -> None:
@@ -213,7 +214,8 @@ def test_too_few_processes_are_waited_for(rwq: Rwq, raw: redis.Redis, foreign: F
     assert contents(raw) == {}
 
 
-@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.ci), 50])
+@pytest.mark.ci
+@pytest.mark.parametrize("count", [1, 50])
 def test_an_idle_worker_asks_once_a_second(rwq: Rwq, raw: redis.Redis, count: int) -> None:
     queues = [word for number in range(count) for word in ("-q", f"queue-{number}")]
     others = raw.info("clients")["connected_clients"]

@@ -324,6 +324,7 @@ def test_a_rate_spreads_what_is_taken(rwq: Rwq, foreign: Foreign) -> None:
     assert times[-1] - times[0] > 0.9
 
 
+@pytest.mark.ci
 def test_a_killed_embedded_server_is_started_again(rwq: Rwq) -> None:
     variables = {"RWQ_URL": f"local:{rwq.home}/data"}
     try:
