@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -174,6 +175,13 @@ def test_odd_ends_of_a_new_queues_name_are_refused(rwq: Rwq, raw: redis.Redis, n
 
 
 class TestIds:
+    def test_a_random_one_is_a_uuid_of_version_4(self, rwq: Rwq) -> None:
+        ids = rwq("add", "-o", "ids", *map(str, range(40))).text.split()
+        assert {(uuid.UUID(item_id).version, uuid.UUID(item_id).variant) for item_id in ids} == {
+            (4, uuid.RFC_4122)
+        }
+        assert len(set(ids)) == 40
+
     def test_the_id_is_the_digest_of_the_data(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--id-from", "sha256", stdin=b"a\nb\na\n")
         assert result.notes == "added 2, duplicates 1\n"

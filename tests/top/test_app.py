@@ -254,6 +254,10 @@ async def test_a_filter_is_a_part_of_a_name_or_a_pattern(live: Live) -> None:
     await live.press("backspace", "enter", "s")
     await live.until_shown("filter mail*u*")
     await live.until_shown("WAITING▼")
+    await live.press("S")
+    await live.until_shown("WAITING▲")
+    await live.press("S")
+    await live.until_shown("WAITING▼")
     await live.press("escape")
     await live.until(lambda: len(live.names) == 3)
     assert "filter" not in live.lines[1]

@@ -71,13 +71,16 @@ def read_history(queue: Queue, since_ms: int) -> Iterator[HistoryEntry]:
 
 def copy_history(queue: Queue, to: Queue) -> None:
     """Begin the history of a queue that has none with that of another, where the user may."""
-    keys = (queue.keys.history, to.keys.history), (queue.keys.history_hours, to.keys.history_hours)
+    keys = (queue.keys.history, queue.keys.history_hours)
+    copies = (to.keys.history, to.keys.history_hours)
     try:
-        for key, copy in keys:
-            entries = () if to.call("EXISTS", copy) else queue.call("XRANGE", key, "-", "+")
+        if not any(histories := queue.call_all([("XRANGE", key, "-", "+") for key in keys])):
+            return
+        exist = to.call_all([("EXISTS", copy) for copy in copies])
+        for copy, entries, has_one in zip(copies, histories, exist, strict=True):
             commands = [("XADD", copy, at, *chain(*fields.items())) for at, fields in entries]
             # At once: a cleaner that writes an entry of now would leave no place for the rest.
-            to.call_all(commands, atomic=True)
+            to.call_all([] if has_one else commands, atomic=True)
     except PermissionDenied as error:
         queue.connection.tell(f"the history is not copied: {error.message}", "history")
 
