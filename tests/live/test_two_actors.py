@@ -5,7 +5,7 @@ on or is killed. After each, the books: see `tests.live.two_actors`.
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import count
+from itertools import count, product
 from threading import Event
 
 import pytest
@@ -25,6 +25,7 @@ from tests.live.two_actors import (
     Stage,
     check,
 )
+from tests.long import usual
 from tests.servers import running_server
 from tests.stepping import Gate, HeldActor, InstantClock
 from tests.support import Journal
@@ -204,15 +205,18 @@ def test_two_movers_at_every_two_replies(
     print({"interleavings": interleavings})
 
 
+_PAIRS = list(product(VERBS, VERBS))
+_PAIRS_ON_A_CLUSTER = list(product(sorted(MOVING_FAR), VERBS))
+
+
+# CI has a third of them, of which each verb is the first and the second actor; --long has all.
 @pytest.mark.ci
-@pytest.mark.parametrize("second", VERBS)
-@pytest.mark.parametrize("first", VERBS)
+@pytest.mark.parametrize(("first", "second"), _PAIRS[:: usual(3, long=1)])
 def test_each_verb_beside_each(stage: Stage, first: str, second: str) -> None:
     print(dict(interleave_all(stage, first, second)))
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("second", VERBS)
-@pytest.mark.parametrize("first", sorted(MOVING_FAR))
+@pytest.mark.parametrize(("first", "second"), _PAIRS_ON_A_CLUSTER[:: usual(3, long=1)])
 def test_each_move_beside_each_on_a_cluster(cluster_stage: Stage, first: str, second: str) -> None:
     print(dict(interleave_all(cluster_stage, first, second)))
