@@ -141,7 +141,11 @@ def _mutant(file: str, change: Change) -> Mutant | None:
         lines[number] = lines[number][: match.start()] + new + lines[number][match.end() :]
         text, name = "".join(lines), "lua"
     else:
-        text = mutate_code(source, get_operator(name)(), occurrence) or source
+        try:
+            text = mutate_code(source, get_operator(name)(), occurrence) or source
+        except AttributeError:
+            # Its replacer of exceptions knows no dotted names.
+            return None
     pairs = zip(source.splitlines(), text.splitlines(), strict=False)
     for number, (before, after) in enumerate(pairs, 1):
         if before != after:
