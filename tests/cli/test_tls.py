@@ -104,3 +104,7 @@ def test_options_are_for_the_server_with_tls(rwq: Rwq, tls: Tls, foreign: Foreig
     assert rwq("context", "set", "secure", "-u", url, *ca).code == 0
     assert rwq("diff", "c", "b", "--to-context", "secure", "-Q").code == 1
     assert rwq("-c", "secure", "diff", "b", "c", "--to-url", plain, "-Q").code == 1
+    assert rwq("mv", "-q", "c", "a", "--to", "d", "--to-context", "secure", "--yes").code == 0
+    words = ("-c", "secure", "mv", "-q", "d", "a", "--to", "e", "--to-url", plain, "--yes")
+    assert rwq(*words).code == 0
+    assert foreign.raw.lrange("e:queue", 0, -1) == [b"a"]
