@@ -33,6 +33,7 @@ VARYING = (
     (r"\d+ clients", "N clients"),
     *CHANGING[1:],
     (r"age>=TIME, server up TIME", "oldest TIME"),
+    (r"flushed N time\b", "flushed N times"),
 )
 
 
