@@ -152,7 +152,8 @@ def test_a_healthy_server(rwq: Rwq, server: PrivateServer, foreign: Foreign) -> 
     before = contents(foreign.raw)
     found = rwq("context", "check", "a", "-o", "json").json
     numbers = ("latency_ms", "memory_used_bytes", "clients", "clients_limit")
-    assert 0 < found["latency_ms"] < 60_000
+    # No reply is waited for so long.
+    assert found["latency_ms"] < 60_000
     assert all(found.pop(name) > 0 for name in numbers)
     assert all(found.pop(name) >= 0 for name in ("uptime_seconds", "flushes", "evicted_keys"))
     assert (found.pop("memory_limit_bytes"), found.pop("eviction")) == (0, "noeviction")
