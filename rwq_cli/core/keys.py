@@ -1,7 +1,7 @@
 """The names of all keys of a queue; docs/how-it-works.md says what each holds.
 
 The scores of `delayed` and `buried` are unix ms; `undo` has the SHA-256 of a file in its name,
-`moved` the SHA-1 of the place that a move goes to.
+`moved` a hash of the place that a move goes to.
 Workers of redis-work-queue before 0.3, such as the 0.1 that PyPI and npm still serve, know only
 `leased_by_session`, later ones only `lease`. So an item is leased while *either* key exists, and
 rwq always sets and deletes *both*: otherwise a cleaner of one generation would take live items from
@@ -12,7 +12,6 @@ it: a client that knows one name has ended it by changing that one.
 import re
 from collections.abc import Sequence
 from fnmatch import translate
-from hashlib import sha1
 
 from rwq_cli.core.errors import InvalidArgument, text_of
 
@@ -139,7 +138,7 @@ class QueueKeys:
         return self.undo_prefix + file_id
 
     def moved(self, place: bytes) -> bytes:
-        return self.moved_prefix + sha1(place, usedforsecurity=False).hexdigest().encode()
+        return self.moved_prefix + place
 
 
 def pattern_of(prefix: bytes) -> bytes:

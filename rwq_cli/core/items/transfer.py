@@ -1,10 +1,11 @@
 """Moving items to a queue that no script reaches together with theirs: in another slot of a
 cluster, another database or on another server."""
 
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from hashlib import sha1
 
 from rwq_cli.core.batches import BUDGET, ProgressListener, in_batches
 from rwq_cli.core.errors import ServerError
@@ -15,14 +16,14 @@ from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.lock import QueueLock
 from rwq_cli.core.items.restore import restore
 from rwq_cli.core.items.schedule import put_args
-from rwq_cli.core.keys import BURIED_GUARD
+from rwq_cli.core.keys import BURIED_GUARD, MOVING
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.server.patience import CancelToken
 from rwq_cli.core.state.expected import Expected, Located, token_of
 from rwq_cli.core.state.reads import existing
-from rwq_cli.core.state.rules import Transit
+from rwq_cli.core.state.rules import Transit, transit_of
 from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped, read_snapshots
 
 _ITEMS = frozenset(state for state in State if state.is_item)
@@ -51,8 +52,9 @@ class Transfer:
     |                 |                |                 | or whoever took it away has it       |
     | buried to move  |                | nothing by then | copied again, removed, kicked        |
 
-    Without `Q:moved:…`, the source has lost its data, or an older rwq was at work: a copy whose
-    original is gone is kicked.
+    A copy names its `Q:moved:…` and the mover: so it is known by whatever addresses a later move
+    reaches the two queues. Without one, the source has lost its data, or an older rwq was at work:
+    a copy whose original is gone is kicked, if the move names the source as this one does.
 
     With `force`, leased items are moved, too, and their leases end. A transfer may be used for
     several rounds, each a `turn`.
@@ -65,13 +67,15 @@ class Transfer:
         self._here, self._there = _undisturbed(queue), _undisturbed(to)
         # They name the server if they have two: another move is to another one.
         has_two = queue.connection.root is not to.connection.root
-        source, destination = (
+        self._source, destination = (
             end.connection.address.encode() if has_two else None for end in (queue, to)
         )
-        self._leaving = Transit(False, to.name, destination).reason
-        self._coming = Transit(True, queue.name, source).reason
-        self._moved = queue.keys.moved(self._leaving)
         self._lock = QueueLock(queue, "move")
+        self._leaving = Transit(False, to.name, destination).reason
+        place = sha1(self._leaving, usedforsecurity=False).hexdigest()[:12].encode()
+        self._moved = queue.keys.moved(place)
+        mover = self._lock.holder.rpartition(b":")[2]
+        self._coming = Transit(True, queue.name, self._source, place, mover).reason
         # Whether what an older rwq may have left was looked for; and whether something is in
         # transit, for all that is known.
         self._has_looked, self._has_cut = False, True
@@ -93,10 +97,9 @@ class Transfer:
         if mover == self._lock.holder:
             return
         self._has_cut = mover is not None or not self._has_looked
-        if self._has_cut:
-            yield from self._finish_copies()
+        finished = (yield from self._finish_copies()) if self._has_cut else []
         begun = "HSET", self._moved, _MOVER, self._lock.holder
-        self._here.call_all([("DEL", self._moved), begun])
+        self._here.call_all([("DEL", self._moved, *finished), begun])
         if self._has_cut:
             yield from self._finish_originals()
         self._has_looked, self._has_cut = True, False
@@ -125,7 +128,7 @@ class Transfer:
                 if not dry_run:
                     yield from self.begin()
                     free = set(movable).difference(conflicting)
-                    with self._in_transit():
+                    with self._carrying():
                         outcomes |= self._move(group, free, bury)
                 for call in group:
                     yield OutcomeBatch.of(outcomes[item_id] for item_id in call.ids)
@@ -174,7 +177,8 @@ class Transfer:
         moved = [item_id for item_id in copied if statuses[item_id] is Status.MOVED]
         self._lock.keep()
         _push(self._there, moved, self._coming)
-        self._remove_copies(i for i in copied if statuses[i] is not Status.MOVED)
+        outdated = (i for i in copied if statuses[i] is not Status.MOVED)
+        self._remove_copies(outdated, self._coming)
         gone = Status.MOVED, Status.MISSING
         staying = [item_id for item_id, status in statuses.items() if status not in gone]
         _push(self._here, staying, self._leaving)
@@ -211,8 +215,8 @@ class Transfer:
                 statuses.update((outcome.item_id, outcome.status) for outcome in outcomes)
         return statuses
 
-    def _remove_copies(self, ids: Iterable[bytes]) -> None:
-        args = {"reason": self._coming, "moved": None, "holder": None, "begins": False}
+    def _remove_copies(self, ids: Iterable[bytes], reason: bytes) -> None:
+        args = {"reason": reason, "moved": None, "holder": None, "begins": False}
         batches = in_batches(ids, items_max=self._there.budget("remove_buried").items)
         calls = (
             (batch, script_words("remove_buried", [w for i in batch for w in (i, "")], **args))
@@ -222,41 +226,59 @@ class Transfer:
 
     def finishing(self) -> Iterator[OutcomeBatch]:
         """What `begin` would finish."""
-        arrived, _ = self._copies()
-        yield OutcomeBatch.all_of(arrived, Status.FINISHED)
-        yield OutcomeBatch.all_of(_buried_ids(self._queue, self._leaving), Status.FINISHED)
+        for _, _, arrived, _ in self._copies():
+            yield OutcomeBatch.all_of(arrived, Status.FINISHED)
+        yield OutcomeBatch.all_of(_in_transit(self._queue)[self._leaving], Status.FINISHED)
 
-    def _finish_copies(self) -> Iterator[OutcomeBatch]:
-        """Kick the copies that have arrived, and remove the others."""
-        arrived, outdated = self._copies()
-        for ids in in_batches(arrived, items_max=_PART_ITEMS):
-            self._lock.keep()
-            _push(self._there, ids, self._coming)
-            yield OutcomeBatch.all_of(ids, Status.FINISHED)
-        self._remove_copies(outdated)
+    def _finish_copies(self) -> Generator[OutcomeBatch, None, list[bytes]]:
+        """Kick the copies that have arrived, and remove the others.
+
+        Returns:
+            The keys of `Q:moved:…` that are not needed any more.
+        """
+        finished: list[bytes] = []
+        for reason, keys, arrived, outdated in self._copies():
+            for ids in in_batches(arrived, items_max=_PART_ITEMS):
+                self._lock.keep()
+                _push(self._there, ids, reason)
+                yield OutcomeBatch.all_of(ids, Status.FINISHED)
+            self._remove_copies(outdated, reason)
+            finished += keys
+        return finished
 
     def _finish_originals(self) -> Iterator[OutcomeBatch]:
         """Move what is buried to be moved."""
-        for ids in in_batches(_buried_ids(self._queue, self._leaving), items_max=_PART_ITEMS):
+        for ids in in_batches(_in_transit(self._queue)[self._leaving], items_max=_PART_ITEMS):
             reads = read_snapshots(self._here, [Located.unlisted(ids)], Skipped())
             items = (item for _, batch in reads for item in batch if item.reason == self._leaving)
             for part in in_batches(items, size_max=4 * BUDGET.bytes, size_of=_size_of):
-                with self._in_transit():
+                with self._carrying():
                     outcomes = self._carry(part)
                 self._has_cut = True
                 yield OutcomeBatch.all_of(outcomes.ids_with(Status.MOVED), Status.FINISHED)
                 yield outcomes.without(Status.MOVED)
                 self._stop_if_asked()
 
-    def _copies(self) -> tuple[list[bytes], list[bytes]]:
-        """The copies whose originals a move has removed here, and the others, in order."""
-        copies = _buried_ids(self._to, self._coming)
-        moved = set(self._queue.call("HKEYS", self._moved))
-        moved = moved or set(copies).difference(existing(self._queue, copies))
-        return [i for i in copies if i in moved], [i for i in copies if i not in moved]
+    def _copies(self) -> Iterator[tuple[bytes, list[bytes], list[bytes], list[bytes]]]:
+        """By reason, the key of their `Q:moved:…` if there is one, the copies whose originals a
+        move has removed here, and the others, in order."""
+        for reason, copies in _in_transit(self._to).items():
+            transit = transit_of(reason)
+            if transit is None or not transit.is_copy or transit.queue != self._queue.name:
+                continue
+            key = self._queue.keys.moved(transit.place or b"")
+            commands = ("HGET", key, _MOVER), ("HKEYS", key)
+            holder, ids = self._queue.call_all(commands)
+            is_kept = holder is not None and holder.rpartition(b":")[2] == transit.mover
+            if not is_kept and transit.server != self._source:
+                continue
+            moved = set(ids if is_kept else set(copies).difference(existing(self._queue, copies)))
+            arrived = [item_id for item_id in copies if item_id in moved]
+            outdated = [item_id for item_id in copies if item_id not in moved]
+            yield reason, [key] * is_kept, arrived, outdated
 
     @contextmanager
-    def _in_transit(self) -> Iterator[None]:
+    def _carrying(self) -> Iterator[None]:
         """In the block, a first Ctrl-C is only noted."""
         connection = self._queue.connection
         connection.stop.is_polled = self._has_cut = True
@@ -290,14 +312,16 @@ def _with_status(ids: Iterable[bytes], status: Status) -> dict[bytes, Outcome]:
     return {item_id: Outcome(item_id, status) for item_id in ids}
 
 
-def _buried_ids(queue: Queue, reason: bytes) -> list[bytes]:
-    """The items that are buried for this reason, in order."""
-    buried_ids: list[bytes] = []
+def _in_transit(queue: Queue) -> defaultdict[bytes, list[bytes]]:
+    """The items that moves have buried, in order, by their reasons."""
+    in_transit: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    prefix = BURIED_GUARD + MOVING
     for ids in ScheduledCursor(queue, "buried"):
         guards = queue.call("MGET", *map(queue.keys.lease, ids))
-        pairs = zip(ids, guards, strict=True)
-        buried_ids += [item_id for item_id, guard in pairs if guard == BURIED_GUARD + reason]
-    return buried_ids
+        for item_id, guard in zip(ids, guards, strict=True):
+            if guard and guard.startswith(prefix):
+                in_transit[guard.removeprefix(BURIED_GUARD)].append(item_id)
+    return in_transit
 
 
 def _push(queue: Queue, ids: Collection[bytes], reason: bytes) -> None:

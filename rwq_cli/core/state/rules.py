@@ -228,7 +228,10 @@ def _rank(lease: Lease) -> tuple[int, float]:
 
 
 _END = b"; the same rwq mv finishes it"
-_REASON = re.compile(b"(%b to|%b from) (.+)%b" % (MOVING, MOVING_HERE, _END), re.DOTALL)
+_REASON = re.compile(
+    rb"(%b to|%b from) (.+?)(?: \(move ([0-9a-f]+):([0-9a-f]+)\))?%b" % (MOVING, MOVING_HERE, _END),
+    re.DOTALL,
+)
 
 
 class Transit(NamedTuple):
@@ -238,12 +241,16 @@ class Transit(NamedTuple):
     is_copy: bool
     queue: bytes
     server: bytes | None = None
+    # Of a copy: the end of the name of `Q:moved:…` at the other end, and who moves.
+    place: bytes | None = None
+    mover: bytes | None = None
 
     @property
     def reason(self) -> bytes:
         """Why the item is buried."""
-        place = self.queue if self.server is None else b"%b on %b" % (self.queue, self.server)
-        return (MOVING_HERE + b" from " if self.is_copy else MOVING + b" to ") + place + _END
+        end = self.queue if self.server is None else b"%b on %b" % (self.queue, self.server)
+        move = b" (move %b:%b)" % (self.place, self.mover) if self.place and self.mover else b""
+        return (MOVING_HERE + b" from " if self.is_copy else MOVING + b" to ") + end + move + _END
 
 
 def transit_of(reason: bytes | None) -> Transit | None:
@@ -251,8 +258,8 @@ def transit_of(reason: bytes | None) -> Transit | None:
     match = _REASON.fullmatch(reason or b"")
     if match is None:
         return None
-    is_copy, place = match[1].startswith(MOVING_HERE), match[2]
-    queue, on, server = place.rpartition(b" on ")
+    is_copy, end, *move = match[1].startswith(MOVING_HERE), *match.groups()[1:]
+    queue, on, server = end.rpartition(b" on ")
     # The address of a server has no spaces.
     has_server = on and b"://" in server
-    return Transit(is_copy, queue, server) if has_server else Transit(is_copy, place)
+    return Transit(is_copy, *((queue, server) if has_server else (end, None)), *move)

@@ -111,8 +111,14 @@ class TestTurns:
         assert raw.get(LOCK) == b"ann@ops1:17:ab"
 
     def test_rounds_give_others_their_turn(
-        self, interleaved: Interleaved, far: WorkQueue, raw: Redis, foreign: Foreign
+        self,
+        queue: WorkQueue,
+        interleaved: Interleaved,
+        far: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
     ) -> None:
+        another = queue
         queue = WorkQueue(interleaved, b"jobs", clock=FakeClock())
         transfer = Transfer(queue, far, force=False)
         for item_id in IDS:
@@ -123,9 +129,8 @@ class TestTurns:
             ]
             assert ("ZRANGE" in "".join(interleaved.calls)) is (item_id == b"a")
             assert raw.exists(LOCK) == 0
-        foreign.waiting(b"d")
-        Foreign(raw).buried(b"cut", _TO % far.connection.address.encode())
-        raw.hset(queue.keys.moved(_TO % far.connection.address.encode()), "", "another")
+        foreign.waiting(b"cut", b"d")
+        _cut(another, far, [b"cut"], "remove_buried")
         assert [o.status for o in move(queue, [b"d"], far, transfer=transfer)] == [
             Status.FINISHED,
             Status.MOVED,
@@ -199,8 +204,52 @@ class TestTurns:
         assert (buries, clock.now_s > LOCK_MS / 1000) == (len(ids), True)
 
 
+def _cut(queue: WorkQueue, far: WorkQueue, ids: list[bytes], before: str) -> None:
+    """Kill a move before a call to either queue."""
+
+    class Killed(BaseException):
+        pass
+
+    def kill(call: str) -> None:
+        if call == before:
+            raise Killed
+
+    here, there = (WorkQueue(Interleaved(end.connection, kill), b"jobs") for end in (queue, far))
+    with pytest.raises(Killed):
+        list(move(here, ids, there, Journal()))
+    queue.connection.call("DEL", LOCK)
+
+
 class TestCut:
     """What a move has left that was killed."""
+
+    @pytest.mark.parametrize("before", ["remove_buried", "push_scheduled"])
+    @pytest.mark.parametrize("renamed", ["source", "destination", "both"])
+    def test_a_move_by_other_addresses_knows_its_copies(
+        self,
+        server: PrivateServer,
+        queue: WorkQueue,
+        far: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        renamed: str,
+        before: str,
+    ) -> None:
+        folder, _, socket = server.url.rpartition("/")
+        other = f"{folder}/./{socket}"
+        with connect(Server(other)) as source, connect(Server(f"{other}?db=1")) as destination:
+            here = WorkQueue(source if renamed != "destination" else queue.connection, b"jobs")
+            there = WorkQueue(destination if renamed != "source" else far.connection, b"jobs")
+            foreign.waiting(*IDS, b"d")
+            _cut(queue, far, IDS, before)
+            is_removed = before == "remove_buried"
+            statuses = [outcome.status for outcome in queue.remove_many(IDS)]
+            assert statuses == [Status.REMOVED if is_removed else Status.MISSING] * 3
+            list(move(here, [b"d"], there))
+        list(move(queue, [b"d"], far))
+        arrived = [item.item_id for item in far.lease_many(9)]
+        assert arrived == [*(() if is_removed else IDS), b"d"]
+        assert raw.keys("jobs:*") == []
 
     def test_a_move_goes_on_to_no_other_server(
         self, server: PrivateServer, queue: WorkQueue, foreign: Foreign
