@@ -13,10 +13,12 @@ from tests.support import numbered
 from tests.verbs import OPERATIONS, VERBS
 
 IDS = numbered(100)
+STATES = [b"leased", b"buried", b"orphaned", b"due", b"abandoned"]
 GHOSTS = numbered(200, b"ghost %d")
 # These free memory, or find nothing to do.
 FREE = {name for row in VERBS.values() if row.frees for name in row.operations or ()}
-FREE |= {"release one's own"}
+NEED_MEMORY = OPERATIONS.keys() - FREE - {"release one's own"}
+COMPARE_DATA = {n for n in NEED_MEMORY if n.startswith(("set ", "undo ", "restore"))}
 
 
 @pytest.fixture
@@ -34,23 +36,34 @@ def full(raw: Redis, foreign: Foreign) -> Iterator[Redis]:
     raw.lpush("jobs:queue", b"new")
     raw.zadd("jobs:delayed", {b"new": 5})
     raw.hset("jobs:returns", b"new", 1)
+    for key in (b"jobs:item:" + item_id for item_id in (*IDS, *STATES)):
+        raw.restore(key, 0, raw.dump(key) or b"", replace=True, idletime=1000)
     raw.config_set("maxmemory", 1)
     yield raw
     raw.config_set("maxmemory", 0)
 
 
 @pytest.mark.parametrize("count", [3, 100])
-@pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in FREE])
+@pytest.mark.parametrize("name", sorted(NEED_MEMORY))
 def test_what_needs_memory_changes_nothing(
     queue: WorkQueue, full: Redis, name: str, count: int
 ) -> None:
     before = contents(full)
-    ids = [b"leased", b"buried", b"orphaned", b"due", b"abandoned", b"new", *IDS[:count]]
+    ids = [*STATES, b"new", *IDS[:count]]
     with pytest.raises(OutOfMemory) as caught:
         OPERATIONS[name].run(queue, ids, False)
     assert not caught.value.acknowledged
     assert caught.value.hint == "raise its maxmemory, or remove what can be spared"
     assert contents(full) == before
+
+
+# A server counts an item as used when its data is compared.
+@pytest.mark.parametrize("name", sorted(NEED_MEMORY - COMPARE_DATA))
+def test_items_that_were_refused_look_no_younger(queue: WorkQueue, full: Redis, name: str) -> None:
+    with pytest.raises(OutOfMemory):
+        OPERATIONS[name].run(queue, [*STATES, b"new", *IDS[:3]], False)
+    ages_s = {i: full.object("idletime", b"jobs:item:" + i) for i in (*IDS, *STATES)}
+    assert [item_id for item_id, age_s in ages_s.items() if age_s < 1000] == []
 
 
 @pytest.mark.parametrize("verb", ["remove", "complete"])

@@ -72,6 +72,15 @@ local function read(id)
   return (data ~= 0 or has_data(id)) and data
 end
 
+-- Reading an item's data makes it look young. So a server that is out of memory must refuse this before: a write to a
+-- key that never exists changes nothing. A user who may not write that key finds out later.
+if not dry_run and #candidates > 0 then
+  local reply = redis.pcall('SET', string.sub(main, 1, -6) .. 'absent', '', 'XX')
+  if type(reply) == 'table' and string.find(reply.err or '', 'OOM') then
+    return reply
+  end
+end
+
 local lookups_left
 
 -- Whether a session holds a waiting item; nil if finding out would take too long for this call.

@@ -27,12 +27,12 @@ elseif not is_there or state == 'abandoned' or state == 'orphaned' or is_copy(it
   return { 0, state, -1, '', -2, '', '' }
 end
 local position = item.main > 0 and redis.call('LLEN', main) - 1 - last_entries(main)[id] or -1
-local data, count = wants_data and redis.call('GET', item_prefix .. id) or '', counts_of({ id })[1] or ''
+local count = counts_of({ id })[1] or ''
 if not dry_run then
-  -- First, because a server that is out of memory refuses it.
+  -- First, because a server that is out of memory refuses it. The data are read after it: that makes them look young.
   set_lease(id, holder, lease_ms)
   remove_entries({ id })
   delete_entries({ id }, delayed, buried)
   redis.call('LPUSH', processing, id)
 end
-return { 1, state, position, '', -2, data, count }
+return { 1, state, position, '', -2, wants_data and redis.call('GET', item_prefix .. id) or '', count }
