@@ -46,7 +46,7 @@ class Undo(UndoJournal):
         """
 
         def header() -> ExportHeader:
-            context, mark = settings.server.context, mark_server(queue)
+            context, (mark, now_ms) = settings.server.context, mark_server(queue)
             origin = UndoOrigin(
                 verb,
                 self._address,
@@ -58,7 +58,7 @@ class Undo(UndoJournal):
                 round(1000 * time()),
                 *mark,
             )
-            return ExportHeader(queue.name, queue.now_ms(), origin)
+            return ExportHeader(queue.name, now_ms, origin)
 
         super().__init__(undo_directory(settings), header)
         self._settings, self._queue, self._restores = settings, queue, restores

@@ -6,10 +6,12 @@ as long as it is kept, `_KEY_S` after the last undo file.
 """
 
 from secrets import token_hex
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from rwq_cli.core.clock import unix_ms
 from rwq_cli.core.errors import ServerError, text_of
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.server.urls import is_same_database
 from rwq_cli.output.export_lines import UndoOrigin
 
@@ -23,18 +25,31 @@ class ServerMark(NamedTuple):
     server_key: str | None
 
 
-def mark_server(queue: Queue) -> ServerMark:
-    """Return how the queue's server is known, and leave our key there, if this user may."""
-    key = queue.keys.undo(queue.keys.UNDO_SERVER)
-    commands = ("SET", key, token_hex(8), "NX", "EX", _KEY_S), ("EXPIRE", key, _KEY_S)
-    queue.connection.call_all(commands, return_errors=True)
-    return read_mark(queue) or ServerMark(None, None)
+def mark_server(queue: Queue) -> tuple[ServerMark, int]:
+    """Leave our key on the queue's server, if this user may; return how the server is known, and
+    its clock, unix ms."""
+    key, value = queue.keys.undo(queue.keys.UNDO_SERVER), token_hex(8)
+    leave_key = ("SET", key, value, "NX", "EX", _KEY_S), ("EXPIRE", key, _KEY_S)
+    was_set, _, *replies, time = queue.connection.call_all(
+        [*leave_key, *_asking(queue), ("TIME",)], return_errors=True
+    )
+    if isinstance(time, ServerError):
+        raise time
+    mark = _mark_of(*replies) or ServerMark(None, None)
+    # During a failover the key may be set only after it was asked for.
+    return mark._replace(server_key=value) if was_set is True else mark, unix_ms(time)
 
 
 def read_mark(queue: Queue) -> ServerMark | None:
     """Return how the queue's server is known; None if this user may not ask."""
-    commands = ("INFO", "server"), ("GET", queue.keys.undo(queue.keys.UNDO_SERVER))
-    info, value = queue.connection.call_all(commands, return_errors=True)
+    return _mark_of(*queue.connection.call_all(_asking(queue), return_errors=True))
+
+
+def _asking(queue: Queue) -> tuple[Command, Command]:
+    return ("INFO", "server"), ("GET", queue.keys.undo(queue.keys.UNDO_SERVER))
+
+
+def _mark_of(info: Any, value: Any) -> ServerMark | None:
     if isinstance(info, ServerError) and isinstance(value, ServerError):
         return None
     run_id = info.get("run_id") if isinstance(info, dict) else None

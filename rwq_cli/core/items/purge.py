@@ -206,12 +206,13 @@ def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:
         ours = [key for key, kind in zip(batch, types, strict=True) if kind == b"string"]
         queue.call_all([("DEL", key) for key in ours])
     history = keys.history, keys.history_hours
-    types = queue.call_all([("TYPE", key) for key in history])
+    structures = (keys.delayed, keys.buried, keys.returns, keys.cleaning)
+    commands = *(("TYPE", key) for key in history), ("EXISTS", *structures)
+    *types, has_structures = queue.call_all(commands)
     queue.call_all(
         [("DEL", key) for key, kind in zip(history, types, strict=True) if kind == b"stream"]
     )
-    structures = (keys.delayed, keys.buried, keys.returns, keys.cleaning)
-    if not any(queue.call_all([("EXISTS", key) for key in structures])):
+    if not has_structures:
         return
     for name in ("delayed", "buried"):
         for page in ScheduledCursor(queue, name):
