@@ -101,21 +101,31 @@ def test_a_lease_is_found_wherever_its_item_is(rwq: Rwq, foreign: Foreign) -> No
     assert chosen(rwq, *line.split()) == ["a"]
 
 
+NEEDS = {"edit": "--run cat", "mv": "--to other"}
+
+
 @pytest.mark.usefixtures("filled")
-def test_a_path_that_no_item_has_is_named(rwq: Rwq) -> None:
-    note = "rwq: jobs: no item has {}\n"
-    needs = {"edit": "--run cat", "mv": "--to other"}
-    odd = (
+@pytest.mark.parametrize(
+    "line",
+    [
         *("ls all", "ls all --by state", "export", "ls", "leases"),
-        *(f"{path} --dry-run {needs.get(path, '')}" for path in CHOOSING),
-    )
-    for line in odd:
-        for path, name in (("tenat.id=3", ".tenat.id"), ("['no']", "['no']")):
-            result = rwq(*line.split(), "--where", path, "--where", "t.x!=1")
-            assert note.format(name) in result.notes, line
-    for condition in ("t.id!=9", "!x"):
-        assert "no item has" not in rwq("ls", "all", "--where", condition).notes
-    # The others may have it.
-    assert "has" not in rwq("ls", "all", "--where", "x!=1", "-n", "2").notes
-    assert "has" not in rwq("rm", "--where", "x!=1", "-n", "2", "--dry-run").notes
-    assert "has" not in rwq("ls", "--where", "x=1", "-q", "nothing").notes.replace("no such", "")
+        *(f"{path} --dry-run {NEEDS.get(path, '')}" for path in CHOOSING),
+    ],
+)
+def test_a_path_that_no_item_has_is_named(rwq: Rwq, line: str) -> None:
+    for path, name in (("tenat.id=3", ".tenat.id"), ("['no']", "['no']")):
+        result = rwq(*line.split(), "--where", path, "--where", "t.x!=1")
+        assert f"rwq: jobs: no item has {name}\n" in result.notes
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("ls all --where t.id!=9", "ls all --where !x", "ls -q nothing --where x=1"),
+        # Those behind the first two may have it.
+        *("ls all -n 2 --where x!=1", "rm -n 2 --dry-run --where x!=1"),
+    ],
+)
+def test_no_path_is_named_that_items_may_have(rwq: Rwq, line: str) -> None:
+    assert "no item has" not in rwq(*line.split()).notes

@@ -21,24 +21,53 @@ def ids(rwq: Rwq, *words: str) -> list[str]:
     return result.text.split()
 
 
-def test_a_page_and_its_positions(rwq: Rwq, five: Foreign) -> None:
-    for words, page in (
+@pytest.mark.usefixtures("five")
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
         ("", "w1 w2 w3 w4 w5"),
         ("-n 2", "w1 w2"),
         ("--limit 2 --offset 2", "w3 w4"),
         ("--offset 9", ""),
         ("--tail -n 2", "w5 w4"),
         ("--tail -n 2 --offset 1", "w4 w3"),
-    ):
-        assert ids(rwq, *words.split()) == page.split(), words
-        records = rwq("ls", *words.split(), "-o", "json").json
-        assert [record["position"] for record in records] == [int(i[1]) - 1 for i in page.split()]
+    ],
+)
+def test_a_page_and_its_positions(rwq: Rwq, words: str, page: str) -> None:
+    assert ids(rwq, *words.split()) == page.split()
+    records = rwq("ls", *words.split(), "-o", "json").json
+    assert [record["position"] for record in records] == [int(i[1]) - 1 for i in page.split()]
+
+
+@pytest.mark.parametrize(
+    ("words", "count"), [("", 50), ("-n 0", 2505), ("-n 2400 --offset 3", 2400), ("-n 2503", 2503)]
+)
+def test_as_many_as_there_are_or_are_asked_for(
+    rwq: Rwq, five: Foreign, words: str, count: int
+) -> None:
     five.waiting(*(b"x%04d" % number for number in range(2500)))
-    assert len(ids(rwq)) == 50
-    assert len(ids(rwq, "-n", "0")) == 2505
+    assert len(ids(rwq, *words.split())) == count
 
 
-def test_a_source_selects_a_list(rwq: Rwq, five: Foreign) -> None:
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        ("waiting", "w1 w2 w3 w4 w5"),
+        ("processing", "a1 l1 h1 g1"),
+        ("leased", "l1"),
+        ("held", "h1"),
+        ("abandoned", "a1"),
+        ("orphaned", "orphan"),
+        ("delayed", "due d1"),
+        ("due", "due"),
+        ("buried", "b1"),
+        ("all", "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1"),
+        ("all --deep", "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1 orphan"),
+        ("all --state ghost --state abandoned", "a1 g1"),
+        ("processing --state leased", "l1"),
+    ],
+)
+def test_a_source_selects_a_list(rwq: Rwq, five: Foreign, which: str, expected: str) -> None:
     five.abandoned(b"a1")
     five.leased(b"l1")
     five.leased(b"h1", ttl_ms=None)
@@ -47,23 +76,8 @@ def test_a_source_selects_a_list(rwq: Rwq, five: Foreign) -> None:
     five.delayed(b"d1", 9_999_999_999_999)
     five.delayed(b"due", 1)
     five.buried(b"b1", b"it broke")
-    for which, expected in {
-        "waiting": "w1 w2 w3 w4 w5",
-        "processing": "a1 l1 h1 g1",
-        "leased": "l1",
-        "held": "h1",
-        "abandoned": "a1",
-        "orphaned": "orphan",
-        "delayed": "due d1",
-        "due": "due",
-        "buried": "b1",
-        "all": "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1",
-        "all --deep": "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1 orphan",
-        "all --state ghost --state abandoned": "a1 g1",
-        "processing --state leased": "l1",
-    }.items():
-        assert ids(rwq, *which.split(), "-Q") == expected.split(), which
-        assert ids(rwq, *which.split(), "-Q", "--offset", "1") == expected.split()[1:], which
+    assert ids(rwq, *which.split(), "-Q") == expected.split()
+    assert ids(rwq, *which.split(), "-Q", "--offset", "1") == expected.split()[1:]
 
 
 def test_a_guard_is_not_shown_as_a_lease(rwq: Rwq, foreign: Foreign) -> None:
@@ -110,17 +124,16 @@ def test_a_table_shows_what_was_returned_often(rwq: Rwq, foreign: Foreign) -> No
 
 
 @pytest.mark.needs("no-touch")
-def test_all_says_that_orphans_are_not_looked_for(rwq: Rwq, foreign: Foreign) -> None:
+@pytest.mark.parametrize("output", OutputFormat)
+def test_all_says_that_orphans_are_not_looked_for(
+    rwq: Rwq, foreign: Foreign, output: OutputFormat
+) -> None:
     foreign.waiting(b"w")
     foreign.data(b"o")
-    result = rwq("ls", "all", "-o", "table")
-    assert [line.split()[0] for line in result.lines[2:]] == ["w"]
-    assert result.notes == "1 shown of 1 in jobs\n--deep also shows items in no list\n"
-    for output in OutputFormat:
-        said = rwq("ls", "all", "-o", output).notes
-        # Other commands read IDs.
-        has_note = output is not OutputFormat.IDS
-        assert said.endswith("--deep also shows items in no list\n") == has_note, output
-        assert rwq("ls", "all", "-Q", "-o", output).notes == ""
-        assert "--deep" not in rwq("ls", "all", "--deep", "-o", output).notes
-    assert "--deep" not in rwq("ls", "-o", "table").notes
+    footer = "1 shown of 1 in jobs\n" if output.is_table else ""
+    # Other commands read IDs.
+    note = "" if output is OutputFormat.IDS else "--deep also shows items in no list\n"
+    assert rwq("ls", "all", "-o", output).notes == footer + note
+    assert rwq("ls", "all", "-Q", "-o", output).notes == ""
+    for words in ("ls all --deep", "ls"):
+        assert "--deep" not in rwq(*words.split(), "-o", output).notes

@@ -6,6 +6,7 @@ import redis
 from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign, absent, contents, supports_no_touch
 from tests.driver import Rwq
+from tests.verbs import STATES
 
 pytestmark = pytest.mark.usefixtures("slept_s")
 
@@ -17,17 +18,22 @@ LOOKING = (
 )
 
 
-def test_a_missing_queue_is_reported_and_no_other(rwq: Rwq, foreign: Foreign) -> None:
-    for state in ("waiting", "leased", "buried"):
-        foreign.raw.flushall()
-        getattr(foreign, state)(b"17")
-        before = contents(foreign.raw)
-        for line in LOOKING:
-            words = line.split()
-            assert absent(rwq.variables["RWQ_URL"], "jbos") in rwq(*words, "-q", "jbos").notes, line
-            assert "no such queue" not in rwq(*words, "-Q", "-q", "jbos").notes, line
-            assert contents(foreign.raw) == before, line
-        assert [line for line in LOOKING if "no such queue" in rwq(*line.split()).notes] == []
+@pytest.mark.parametrize("line", LOOKING)
+def test_a_missing_queue_is_reported_and_no_other(rwq: Rwq, foreign: Foreign, line: str) -> None:
+    foreign.waiting(b"17")
+    before, words = contents(foreign.raw), line.split()
+    assert absent(rwq.variables["RWQ_URL"], "jbos") in rwq(*words, "-q", "jbos").notes
+    assert "no such queue" not in rwq(*words, "-Q", "-q", "jbos").notes
+    assert contents(foreign.raw) == before
+    assert "no such queue" not in rwq(*words).notes
+
+
+@pytest.mark.parametrize("state", ["leased", "buried", "delayed"])
+def test_a_queue_in_which_nothing_waits_is_no_missing_one(
+    rwq: Rwq, foreign: Foreign, state: str
+) -> None:
+    STATES[state](foreign, b"17")
+    assert "no such queue" not in rwq("ls").notes
 
 
 def test_a_verb_that_takes_no_patterns_says_so(rwq: Rwq, foreign: Foreign) -> None:
@@ -54,10 +60,10 @@ def old_server(raw: redis.Redis, foreign: Foreign, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("old_server")
-def test_one_note_says_that_sizes_are_not_read(rwq: Rwq) -> None:
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_one_note_says_that_sizes_are_not_read(rwq: Rwq, output: str) -> None:
     for line in ("ls", "ls all", "leases"):
-        for output in ("table", "json", "csv"):
-            assert rwq(*line.split(), "-o", output).notes.count(NOTE) == 1
+        assert rwq(*line.split(), "-o", output).notes.count(NOTE) == 1
     items = rwq("ls", "-o", "json").json
     assert [(item["bytes"], item["preview"]) for item in items] == [(None, None)] * 2
 

@@ -54,18 +54,23 @@ def test_waiting_items_have_places_sizes_previews(
     ]
 
 
-def test_items_are_listed_and_chosen_by_their_ids(queue: WorkQueue, foreign: Foreign) -> None:
+@pytest.mark.parametrize(
+    ("glob", "selected"),
+    [
+        (b"*", [b"job-1", b"job-22", b"\xff\n", b"JOB-3", b"a[1]"]),
+        (b"job-?", [b"job-1"]),
+        (b"[jJ]*-[!2]", [b"job-1", b"JOB-3"]),
+        (b"a[[]1]", [b"a[1]"]),
+        (b"\xff*", [b"\xff\n"]),
+        (b"1", []),
+    ],
+)
+def test_items_are_listed_and_chosen_by_their_ids(
+    queue: WorkQueue, foreign: Foreign, glob: bytes, selected: list[bytes]
+) -> None:
     foreign.waiting(b"job-1", b"job-22", b"\xff\n", b"JOB-3", b"a[1]")
-    for glob, chosen in {
-        b"*": [b"job-1", b"job-22", b"\xff\n", b"JOB-3", b"a[1]"],
-        b"job-?": [b"job-1"],
-        b"[jJ]*-[!2]": [b"job-1", b"JOB-3"],
-        b"a[[]1]": [b"a[1]"],
-        b"\xff*": [b"\xff\n"],
-        b"1": [],
-    }.items():
-        selection = Selection(frozenset({State.WAITING}), id_glob=glob)
-        assert ids(queue.items(MAIN, selection)) == choose(queue, selection).ids == chosen
+    selection = Selection(frozenset({State.WAITING}), id_glob=glob)
+    assert ids(queue.items(MAIN, selection)) == choose(queue, selection).ids == selected
 
 
 def test_items_are_selected_by_data(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -81,16 +86,16 @@ def test_items_are_selected_by_data(queue: WorkQueue, raw: Redis, foreign: Forei
     assert item.data == b"\x00x\xff" * 5000 + b"end"
 
 
+@pytest.mark.parametrize(("seconds", "selected"), [(2, [b"old"]), (0, [b"old", b"new"])])
 def test_items_are_listed_and_chosen_by_idle_time(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
+    queue: WorkQueue, raw: Redis, foreign: Foreign, seconds: float, selected: list[bytes]
 ) -> None:
     foreign.waiting(b"old")
     raw.lpush(b"jobs:queue", b"ghost")
     foreign.waiting(b"new")
     foreign.unused_for(b"old", 2)
-    for seconds, chosen in ((2, [b"old"]), (0, [b"old", b"new"])):
-        selection = Selection(frozenset({State.WAITING}), older_than_s=seconds)
-        assert ids(queue.items(MAIN, selection)) == choose(queue, selection).ids == chosen
+    selection = Selection(frozenset({State.WAITING}), older_than_s=seconds)
+    assert ids(queue.items(MAIN, selection)) == choose(queue, selection).ids == selected
 
 
 def test_the_most_urgent_lease_comes_first(queue: WorkQueue, foreign: Foreign) -> None:
@@ -112,39 +117,47 @@ def test_the_most_urgent_lease_comes_first(queue: WorkQueue, foreign: Foreign) -
     assert items[-1].lease == Lease(b"worker-2", None)
 
 
-class TestFactsFilter:
-    """By holder, by reason and by returns."""
+@pytest.mark.parametrize(
+    ("selection", "selected"),
+    [
+        # A guard has no holder.
+        (Selection(holder_glob=b"*"), [b"l1", b"l2"]),
+        (Selection(holder_glob=b"*2"), [b"l2"]),
+        (Selection(reason_glob=b"no *"), [b"b1"]),
+        (Selection(reason_glob=b"*"), [b"b1", b"b2"]),
+        (Selection(returns=comparison(">=2")), [b"l2", b"b1"]),
+        (Selection(returns=comparison("0")), [b"w", b"l1", b"a", b"b2"]),
+        (Selection(frozenset({State.BURIED}), returns=comparison(">1")), [b"b1"]),
+    ],
+)
+def test_items_are_selected_by_facts(
+    queue: WorkQueue, foreign: Foreign, selection: Selection, selected: list[bytes]
+) -> None:
+    foreign.waiting(b"w")
+    foreign.leased(b"l1", holder=b"worker-1")
+    foreign.leased(b"l2", holder=b"worker-2")
+    foreign.abandoned(b"a")
+    foreign.buried(b"b1", b"no such table")
+    foreign.buried(b"b2", b"exit 2")
+    foreign.raw.hset("jobs:returns", mapping={"l2": 2, "b1": 5})
+    assert ids(queue.items(ALL, selection)) == choose(queue, selection).ids == selected
 
-    def test_what_the_facts_say(self, queue: WorkQueue, foreign: Foreign) -> None:
-        foreign.waiting(b"w")
-        foreign.leased(b"l1", holder=b"worker-1")
-        foreign.leased(b"l2", holder=b"worker-2")
-        foreign.abandoned(b"a")
-        foreign.buried(b"b1", b"no such table")
-        foreign.buried(b"b2", b"exit 2")
-        foreign.raw.hset("jobs:returns", mapping={"l2": 2, "b1": 5})
-        for selection, chosen in (
-            # A guard has no holder.
-            (Selection(holder_glob=b"*"), [b"l1", b"l2"]),
-            (Selection(holder_glob=b"*2"), [b"l2"]),
-            (Selection(reason_glob=b"no *"), [b"b1"]),
-            (Selection(reason_glob=b"*"), [b"b1", b"b2"]),
-            (Selection(returns=comparison(">=2")), [b"l2", b"b1"]),
-            (Selection(returns=comparison("0")), [b"w", b"l1", b"a", b"b2"]),
-            (Selection(frozenset({State.BURIED}), returns=comparison(">1")), [b"b1"]),
-        ):
-            assert ids(queue.items(ALL, selection)) == chosen
-            assert choose(queue, selection).ids == chosen
 
-    def test_comparisons(self) -> None:
-        for text in ("", ">", "=>1", "-1", "1.5", "x", "1 2", "9" * 16):
-            with pytest.raises(InvalidArgument, match="is not a number"):
-                comparison(text)
-        for text, holding in (
-            *(("2", [2]), ("=2", [2]), ("!=2", [0, 1, 3]), ("<2", [0, 1]), ("<=2", [0, 1, 2])),
-            *((">2", [3]), (" >= 2 ", [2, 3])),
-        ):
-            assert [n for n in range(4) if comparison(text)(n)] == holding
+@pytest.mark.parametrize("text", ["", ">", "=>1", "-1", "1.5", "x", "1 2", "9" * 16])
+def test_a_comparison_has_one_whole_number(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="is not a number"):
+        comparison(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "holding"),
+    [
+        *(("2", [2]), ("=2", [2]), ("!=2", [0, 1, 3]), ("<2", [0, 1]), ("<=2", [0, 1, 2])),
+        *((">2", [3]), (" >= 2 ", [2, 3])),
+    ],
+)
+def test_comparisons(text: str, holding: list[int]) -> None:
+    assert [n for n in range(4) if comparison(text)(n)] == holding
 
 
 def test_a_server_that_denies_optional_commands(as_user: AsUser, server: PrivateServer) -> None:
