@@ -322,7 +322,7 @@ def counted_by(
         for record in records:
             content = column.get(record)
             # The text "3" is not the number 3.
-            key = (type(content), tuple(content) if isinstance(content, list) else content)
+            key = (type(content), plain(content) if isinstance(content, list) else content)
             group = by_value.setdefault(key, [record, 0, None])
             group[1] += 1
             if age is not None and (age_s := age(record)) is not None:

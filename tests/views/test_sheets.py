@@ -1,0 +1,81 @@
+"""Every kind of record, made of made facts, in every format and at two widths, word for word.
+
+`pytest --inline-snapshot=fix tests/views/test_sheets.py` writes the sheets anew.
+"""
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import external_file
+
+from rwq_cli.cli.settings import Settings
+from rwq_cli.environment import Environment
+from rwq_cli.output.field import Fields
+from rwq_cli.output.records import Output
+from tests.views.facts import RECORDS, in_product
+
+SHEETS = Path(__file__).parent / "sheets"
+WIDE, NARROW = 120, 44
+
+
+def test_every_list_of_fields_has_made_records() -> None:
+    sheets = {id(fields) for fields, _, _ in RECORDS.values()}
+    missing = [row[:2] for key, row in in_product(Fields).items() if key not in sheets]
+    assert missing == []
+
+
+def _written(columns: int, write: Callable[[Output], object], **given: Any) -> str:
+    """What a run with these options writes, colours as `<31>`."""
+    stdout, stderr = io.BytesIO(), io.BytesIO()
+    variables = {"COLUMNS": str(columns), "HOME": "/h"}
+    environment = Environment(variables, io.BytesIO(), stdout, stderr)
+    write(Settings(environment, {"color": "always", **given}).out)
+    text = (stdout.getvalue() + stderr.getvalue()).decode(errors="backslashreplace")
+    return re.sub(r"\x1b\[([\d;]*)m", r"<\1>", text)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_sheet_of_records_is_as_it_was(name: str) -> None:
+    fields, records, sections = RECORDS[name]
+
+    def table(out: Output) -> int:
+        return out.table(records[: 4 if out.options.output.is_table else None], fields, ())
+
+    def description(out: Output) -> int:
+        return out.describe(records, fields, sections, is_one=False)
+
+    sheets = [
+        *((f"-o {output}", WIDE, table, output) for output in ("json", "csv", "table", "wide")),
+        (f"on {NARROW} columns", NARROW, table, "table"),
+        *((f"described on {columns}", columns, description, "table") for columns in (WIDE, NARROW)),
+        ("described by -o plain", WIDE, description, "plain"),
+    ]
+    text = "".join(
+        f"== {title}\n{_written(columns, write, output=output)}"
+        for title, columns, write, output in sheets
+    )
+    assert text == external_file(str(SHEETS / f"{name}.txt"))
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDS if not RECORDS[name][0].is_stream])
+def test_a_field_is_chosen_sorted_by_and_counted_by_its_name(name: str) -> None:
+    fields, records, _ = RECORDS[name]
+    lines = []
+
+    def table(out: Output) -> int:
+        return out.table(records[-3:], fields, fields.columns()[:1], limit=2)
+
+    for option, output, names in (
+        ("fields", "jsonl", fields.names),
+        ("fields", "csv", fields.names),
+        ("sort", "plain", [field.flat_name for field in fields.columns()]),
+        ("by", "jsonl", [field.flat_name for field in fields.columns()]),
+    ):
+        for field in names:
+            text = _written(WIDE, table, **{option: field, "output": output})
+            lines.append(f"--{option} {field}\n{text}")
+    assert "".join(lines) == external_file(str(SHEETS / f"{name}-chosen.txt"))
