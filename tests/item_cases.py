@@ -55,6 +55,10 @@ def _lease(ttl_ms: int | None = 60_000, generations: str = "both", holder: bytes
     return lambda there, i: there.lease(i, ttl_ms=ttl_ms, generations=generations, holder=holder)
 
 
+def _counted(returns: int) -> Make:
+    return lambda there, i: there.raw.hset(there.keys.returns, i, returns)
+
+
 def _ends_early(there: Foreign, item_id: bytes) -> None:
     there.raw.delete(there.keys.lease(item_id))
     there.raw.pexpire(there.keys.old_lease(item_id), 500_000)
@@ -101,6 +105,9 @@ HEALTHY = {
     "delayed": ItemCase(_delayed(FAR_MS), State.DELAYED),
     "buried": ItemCase(_BURIED, State.BURIED),
     "gone": ItemCase(lambda _there, _i: None, State.GONE),
+    "returned not often": ItemCase(_and(_WAITING, _counted(4)), State.WAITING),
+    "set aside after many returns": ItemCase(_and(_BURIED, _counted(9)), State.BURIED),
+    "leased for hours": ItemCase(_and(_ABANDONED, _lease(21_600_000)), State.LEASED),
 }
 
 
@@ -202,9 +209,9 @@ BROKEN = {
         _and(_WAITING, _listed("cleaning", 2)), State.WAITING, Code.STALE_CLEANING
     ),
     "gone and in a cleaner's hand": _fixed(_listed("cleaning"), State.GONE, Code.STALE_CLEANING),
-    "gone and counted": _fixed(
-        lambda there, i: there.raw.hset(there.keys.returns, i, 3), State.GONE, Code.STALE_RETURNS
-    ),
+    "returned often": _left(_and(_WAITING, _counted(5)), State.WAITING, Code.OFTEN_RETURNED),
+    "leased for a day": _left(_and(_ABANDONED, _lease(86_400_000)), State.LEASED, Code.LONG_LEASE),
+    "gone and counted": _fixed(_counted(3), State.GONE, Code.STALE_RETURNS),
     "a hash for its data": _left(
         _and(lambda there, i: there.raw.hset(there.keys.item(i), "field", "x"), _listed("main")),
         *(State.WRONG_TYPE, Code.WRONG_TYPE),

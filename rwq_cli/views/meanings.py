@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from rwq_cli.core.health import CURES, Refusal
 from rwq_cli.core.model import State
-from rwq_cli.core.repair.findings import Code
+from rwq_cli.core.repair.findings import LONG_LEASE_MS, Code
+from rwq_cli.core.state.rules import OFTEN_RETURNS
 
 
 class StateMeaning(NamedTuple):
@@ -269,6 +270,19 @@ REMEDIES = {
         "Move one of them to another name.",
         "rwq queues",
         "rwq cannot know which of them should move",
+    ),
+    Code.OFTEN_RETURNED: Remedy(
+        f"Returned {OFTEN_RETURNS} times or more: it may fail each time, or stop its worker.",
+        "Correct its data, or bury it; clean --bury-after and work --retries do so by themselves.",
+        "rwq show ID",
+        "whether it can succeed is not known",
+    ),
+    Code.LONG_LEASE: Remedy(
+        f"Its lease lasts for over {LONG_LEASE_MS // 3_600_000} hours more: if its holder died, "
+        "no clean returns it before.",
+        "If its holder is gone, release it.",
+        "rwq release --force ID",
+        "its holder may be at work",
     ),
     Code.STALE_RETURNS: Remedy(
         "The item is gone, but its returns are still counted.", "Remove the count.", _FIX

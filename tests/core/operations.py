@@ -94,7 +94,7 @@ def _lease(queue: WorkQueue, dry_run: bool) -> Iterator[tuple[Any, ...]]:
 
 def own(ids: Iterable[bytes]) -> list[bytes]:
     """For what looks for each ID in the whole lists: some, each once."""
-    return [item_id for item_id in dict.fromkeys(ids) if not item_id.startswith(PAD)][:60]
+    return [item_id for item_id in dict.fromkeys(ids) if not item_id.startswith(PAD)][:70]
 
 
 def _lease_by_id(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:

@@ -75,7 +75,7 @@ AFTER = {
 # These change nothing at all.
 LEFT_ALONE = {*"downy="}
 # What no verb repairs.
-KEPT = {Code.INVALID_RETURNS, Code.STALE_CLEANING}
+KEPT = {Code.INVALID_RETURNS, Code.OFTEN_RETURNED, Code.STALE_CLEANING}
 # One of their entries may be what was chosen.
 SOME = (State.DUPLICATED,)
 BY_STATE = {

@@ -128,7 +128,8 @@ class Survey:
             fresh = [item_id for item_id in page[::2] if item_id not in done]
             done.update(fresh)
             for facts in read_facts(self._queue, fresh):
-                if facts.has_stale_returns or facts.has_invalid_returns:
+                is_often = facts.is_often_returned and self._on_listed is not None
+                if facts.has_stale_returns or facts.has_invalid_returns or is_often:
                     suspects[facts.item_id] = None
                 self.returned += facts.has_data
                 self.returns += (facts.has_data and facts.returns) or 0

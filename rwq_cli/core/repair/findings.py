@@ -61,6 +61,8 @@ class Code(StrEnum):
     BINARY_ID = "binary-id"
     SHADOWED_NAME = "shadowed-name"
     STRAY_LEASE = "stray-lease", Severity.NOTE
+    OFTEN_RETURNED = "often-returned", Severity.NOTE
+    LONG_LEASE = "long-lease", Severity.NOTE
     STALE_RETURNS = "stale-returns", Severity.NOTE
     INVALID_RETURNS = "invalid-returns", Severity.NOTE
     FOREIGN_KEY = "foreign-key", Severity.NOTE
@@ -117,12 +119,23 @@ def _is_stray(facts: Facts, *, ends: bool) -> bool:
     return not (facts.has_schedule_entry and is_guard(lease))
 
 
+# From how many ms to come on a lease is a finding.
+LONG_LEASE_MS = 6 * 3600 * 1000
+
+
+def _has_long_lease(facts: Facts) -> bool:
+    lease = facts.session if facts.has_data else None
+    return lease is not None and (lease.ttl_ms or 0) > LONG_LEASE_MS
+
+
 _RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
     (Code.TWO_HOLDERS, _has_two_holders),
     (Code.BINARY_ID, lambda facts: facts.has_data and not is_text(facts.item_id)),
     (Code.ENDLESS_LEASE, lambda facts: _is_stray(facts, ends=False)),
     (Code.STRAY_LEASE, lambda facts: _is_stray(facts, ends=True)),
     (Code.STALE_CLEANING, lambda facts: facts.is_stale_in_cleaning),
+    (Code.OFTEN_RETURNED, lambda f: f.is_often_returned and f.state is not State.BURIED),
+    (Code.LONG_LEASE, _has_long_lease),
     (Code.STALE_RETURNS, lambda facts: facts.has_stale_returns),
     (Code.INVALID_RETURNS, lambda facts: facts.has_data and facts.has_invalid_returns),
 )

@@ -20,6 +20,8 @@ from rwq_cli.core.keys import (
 )
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 
+# From this count on, something is probably wrong with an item.
+OFTEN_RETURNS = 5
 _LAST_NUMBER = re.compile(rb"[0-9]+$")
 
 
@@ -161,6 +163,10 @@ class Facts(NamedTuple):
         """Whether it has a meaningless entry in the list of a 0.1 cleaner."""
         is_elsewhere = self.is_listed or self.has_schedule_entry
         return self.in_cleaning > 0 and (is_elsewhere or not self.has_data)
+
+    @property
+    def is_often_returned(self) -> bool:
+        return self.has_data and self.returns is not None and self.returns >= OFTEN_RETURNS
 
     @property
     def has_stale_returns(self) -> bool:
