@@ -262,7 +262,7 @@ LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for al
 AllQueuesOption = Annotated[
     bool, option("--all-queues", "Every queue; -q takes several, and patterns ('mail:*').")
 ]
-DataOption = Annotated[bool, option("--data", "Read whole payloads, for json, jsonl and csv.")]
+DataOption = Annotated[bool, option("--data", "Read all of the data, for json, jsonl and csv.")]
 
 # The options of every command with their help.
 _GLOBAL = {

@@ -129,7 +129,7 @@ def check(
     ] = None,
     critical: Annotated[
         list[Any] | None,
-        option("--critical NAME=RANGE", "CRITICAL outside of it.", _limit, _offer),
+        option("--critical NAME=RANGE", "CRITICAL outside it.", _limit, _offer),
     ] = None,
     deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
     must_exist: Annotated[

@@ -25,7 +25,7 @@ def completion(
     shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.")],
     install: Annotated[
         bool,
-        option("--install", "Write it to a file that the shell's startup file loads; name both."),
+        option("--install", "Write it to a file that the shell's startup file loads; show both."),
     ] = False,
 ) -> None:
     """Print the completion script of a shell, or install it for this user.

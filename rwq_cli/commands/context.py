@@ -247,7 +247,7 @@ def set_(
         ),
     ] = None,
     unset: Annotated[
-        list[str] | None, option("--unset KEY", "Remove this setting; can be given several times.")
+        list[str] | None, option("--unset KEY", "Remove this setting (repeatable).")
     ] = None,
 ) -> None:
     """Create a context or change one, with its server (-u), queue (-q) and password. Comments in

@@ -58,7 +58,7 @@ class Change(NamedTuple):
         bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")
     ] = False
     allow_empty: Annotated[
-        bool, option("--allow-empty", "No output of the command is empty data, not a failure.")
+        bool, option("--allow-empty", "If the command writes nothing, the data is empty.")
     ] = False
 
 

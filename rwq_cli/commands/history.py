@@ -42,7 +42,7 @@ def history(
 ) -> None:
     """Show what the cleaning process of a queue has written down each minute of the last day, and
     each hour of the last hundred days: how many items were in each state, how many were done, and
-    the next item. On a terminal blocks, elsewhere records.
+    the next item. It is drawn as blocks on a terminal, and printed as records elsewhere.
 
     rwq history -q jobs
     rwq history -q jobs --since 2h --step 10m -o csv

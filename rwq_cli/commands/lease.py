@@ -62,7 +62,7 @@ class Leasing(NamedTuple):
         list[bytes] | None,
         option(
             "--id ID",
-            "This item, wherever it waits; repeatable.",
+            "This item, wherever it waits (repeatable).",
             options.parse_id,
             options.offer_ids(),
         ),

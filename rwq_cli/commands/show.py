@@ -26,7 +26,7 @@ def show(
     ids: Annotated[
         list[str] | None, argument("ID...", "IDs, or - for those on stdin.", offer=offer_ids())
     ] = None,
-    data: Annotated[bool, option("--data", "Show whole payloads.")] = False,
+    data: Annotated[bool, option("--data", "Show all of the data.")] = False,
     eta_s: Annotated[Duration | None, option("--eta DUR", "Watch to estimate their turn.")] = None,
 ) -> ExitStatus:
     """Show everything about items: the state and its reasons, what happens next and when, and the

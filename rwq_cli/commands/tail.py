@@ -40,8 +40,8 @@ def tail(
     ] = False,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
-    """Show what happens to items until it is stopped, whoever does it: added, leased, returned,
-    delayed, buried, lost by their worker, completed. --state is the state before or after.
+    """Show what happens to items, whoever does it, until stopped: added, leased, returned, delayed,
+    buried, lost by their worker, completed. --state is the state before or after.
 
     rwq tail -q jobs
     rwq tail -q jobs --state abandoned -o jsonl

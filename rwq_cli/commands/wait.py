@@ -57,7 +57,7 @@ def wait(
     below: Annotated[int | None, option("--below N", "Until fewer than N wait.", min=1)] = None,
     ids: Annotated[
         list[bytes] | None,
-        option("--id ID", "Until this item is gone; repeatable.", parse_id, offer=offer_ids()),
+        option("--id ID", "Until this item is gone (repeatable).", parse_id, offer=offer_ids()),
     ] = None,
     clean: Annotated[
         bool, option("--clean", "Do light cleans meanwhile, which return abandoned items.")

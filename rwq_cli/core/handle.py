@@ -100,7 +100,7 @@ class Queue:
         self, name: str, head: Sequence[bytes], words: Sequence[object], *, reads_only: bool = False
     ) -> Command:
         if len(words) > WORDS_MAX:
-            raise ValueError(f"{name} got {len(words)} words; Lua unpacks {WORDS_MAX} for sure")
+            raise ValueError(f"{name} got {len(words)} words; Lua unpacks at most {WORDS_MAX}")
         self.check_one_slot()
         keys = (*self.keys.structures, *[self.keys.absent] * self.connection.is_cluster)
         return ScriptCommand(name, keys, (*head, *words), reads_only=reads_only)

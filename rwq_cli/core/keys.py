@@ -105,7 +105,7 @@ class QueueKeys:
             raise InvalidArgument(
                 f"the name of a new queue begins or ends with white space or a quote: "
                 f"{text_of(self.name)!a}",
-                "take that away, also where a file or a Secret adds the end of its line",
+                "remove it, also if it is the newline at the end of a file or a Secret",
             )
         if self.outer_names:
             name, other = text_of(self.name), text_of(self.outer_names[0])

@@ -154,7 +154,7 @@ class Status(StrEnum):
     CONFLICT = "conflict", "f", "", "its ID has other data or another queue; counted as `conflicts`"
     REMOVED = "removed", "x", "remove", "it was removed"
     MOVED = "moved", "v", "move", "it is in the other queue"
-    FINISHED = "finished", "F", "finish", "an earlier `mv`, which was cut, had begun to move it"
+    FINISHED = "finished", "F", "finish", "an interrupted `mv` had begun to move it"
     CHANGED = "changed", "g", "", "it is no longer what was chosen"
     WRONG_TYPE = "wrong-type", "y", "", "one of its keys has the wrong type"
     DELAYED = "delayed", "l", "delay", "it is delayed"
@@ -172,7 +172,7 @@ class Status(StrEnum):
     DROPPED = "dropped", "D", "drop", "an entry without data, or a surplus one, was dropped"
     PRUNED = "pruned", "U", "prune", "an entry was removed whose item is gone or is elsewhere"
     GUARDED = "guarded", "G"
-    IMPORTED_BEFORE = "imported-before", "I", "", "an earlier run, which was cut, imported it"
+    IMPORTED_BEFORE = "imported-before", "I", "", "an interrupted run had imported it"
     SET = "set", "S", "set", "its data was replaced"
     UNCHANGED = "unchanged", "N", "", "it already had this data"
     # Perhaps between two commands of its worker: it is checked again. Internal to the core.

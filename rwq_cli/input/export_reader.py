@@ -263,10 +263,10 @@ class ExportReader:
         if self.is_stopped or self.header.origin is not None:
             return None
         if self._lines_counted is None:
-            return f"{self.name} has no end line: it was cut, or its lines were chosen", False
+            return f"{self.name} has no end line: it was truncated, or lines were selected", False
         if self._lines_counted == self._lines_read:
             return None
-        counts = f"{self._lines_read:,} of the {self._lines_counted:,} lines"
+        counts = f"{self._lines_read:,} lines, not the {self._lines_counted:,}"
         return f"{self.name} has {counts} that its end line counts", True
 
     def queues(self) -> Iterator[tuple[bytes, Iterator[Line | Flush]]]:

@@ -273,16 +273,16 @@ REMEDIES = {
     ),
     Code.OFTEN_RETURNED: Remedy(
         f"Returned {OFTEN_RETURNS} times or more: it may fail each time, or stop its worker.",
-        "Correct its data, or bury it; clean --bury-after and work --retries do so by themselves.",
+        "Correct its data, or bury it; clean --bury-after and work --retries do so automatically.",
         "rwq show ID",
         "whether it can succeed is not known",
     ),
     Code.LONG_LEASE: Remedy(
         f"Its lease lasts for over {LONG_LEASE_MS // 3_600_000} hours more: if its holder died, "
-        "no clean returns it before.",
+        "no clean returns it before then.",
         "If its holder is gone, release it.",
         "rwq release --force ID",
-        "its holder may be at work",
+        "its holder may still be working on it",
     ),
     Code.STALE_RETURNS: Remedy(
         "The item is gone, but its returns are still counted.", "Remove the count.", _FIX
@@ -300,7 +300,7 @@ REMEDIES = {
         "something else may use it",
     ),
     Code.STALLED: Remedy(
-        "By the history, it has been next for ten minutes or longer, and no item was done.",
+        "By the history, it has been next for at least ten minutes, and no item was done.",
         "See whether workers run, and whether this item stops them.",
         "rwq show ID",
         "only a worker can take it",

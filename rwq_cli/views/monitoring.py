@@ -185,7 +185,7 @@ def item_metrics(totals: "ItemTotals") -> list[Metric]:
     return [
         Metric(
             f"items_{name}_total",
-            f"{help}, by whomever, as this process saw.",
+            f"{help}, by any client, as this process saw.",
             [(labels, count[index]) for labels, count in counts],
             "counter",
         )

@@ -11,7 +11,7 @@ from tests.driver import UNDO, Rwq, complete, undo_files
 HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'
 
 
-CUT = "rwq: note: stdin has no end line: it was cut, or its lines were chosen"
+CUT = "rwq: note: stdin has no end line: it was truncated, or lines were selected"
 
 
 def lines(*records: object) -> bytes:
@@ -158,7 +158,7 @@ class TestReplace:
         (
             lambda lines: [*lines[:2], *lines[3:]],
             3,
-            "rwq: error: stdin has 4 of the 5 lines that its end line counts",
+            "rwq: error: stdin has 4 lines, not the 5 that its end line counts",
         ),
     ],
     ids=["whole", "cut", "a line is missing"],

@@ -149,8 +149,8 @@ class RateMeter:
             self._ambiguous |= namesakes
             names = ", ".join(sorted(map(text_of, namesakes)))
             queues[0].connection.tell(
-                f"database {database} has {names}, too: rates are unknown, for the server does not "
-                "tell whose keys change",
+                f"database {database} has {names}, too: rates are unknown, as the server does not "
+                "say whose keys change",
                 "namesakes",
             )
 

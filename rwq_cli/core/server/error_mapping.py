@@ -90,8 +90,8 @@ _TEXTS = {
     # By Dragonfly.
     "script tried accessing undeclared": _Meaning(
         errors.ServerError,
-        "lets scripts use only keys that are named to it",
-        "allow others, such as by Dragonfly's --default_lua_flags=allow-undeclared-keys; "
+        "lets scripts use only declared keys",
+        "allow undeclared ones, such as by Dragonfly's --default_lua_flags=allow-undeclared-keys; "
         "docs/servers.md says which servers can be used",
     ),
 }

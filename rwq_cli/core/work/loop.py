@@ -395,5 +395,5 @@ def _end_of(value: object) -> JobEnd:
         case PutBack(_, int() | float() as rest_s) if 0 <= rest_s <= LONGEST_S:
             return value
     # The kind alone: the value may be data, which are not for messages.
-    what = "with a value that cannot be" if isinstance(value, JobEnd) else "which is no end"
+    what = "with a value that cannot be" if isinstance(value, JobEnd) else "which is not a JobEnd"
     return Failure(f"the handler returned a {type(value).__name__}, {what}".encode())

@@ -50,7 +50,7 @@ REPLICA = (ReadOnly, "does not accept writes: READONLY", "primary")
 MOVING = (Unavailable, "is moving this queue to another node", "in a moment")
 DOWN = "Script attempted to execute a write command while the cluster is down"
 BUG = (ScriptError, "failed in rwq's script ", "a bug in rwq")
-UNDECLARED = (ServerError, "lets scripts use only keys that are named to it", "docs/servers.md")
+UNDECLARED = (ServerError, "lets scripts use only declared keys", "docs/servers.md")
 TYPE = (WrongType, "a key of the queue has the wrong type", "TYPE command")
 
 # A reply to a call of a script, its error, a part of the message, and of the hint.
