@@ -168,7 +168,8 @@ def test_a_list_of_too_few_ends_says_so(
 
 
 @pytest.mark.parametrize(
-    ("value", "what"), [(5, "int, which is not a JobEnd"), (PutBack(rest_s=-1), "PutBack, with a value")]
+    ("value", "what"),
+    [(5, "int, which is not a JobEnd"), (PutBack(rest_s=-1), "PutBack, with a value")],
 )
 def test_a_wrong_end_is_named_by_its_kind(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis, value: Any, what: str
