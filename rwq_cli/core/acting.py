@@ -167,10 +167,10 @@ class ActingQueue(Queue):
     ) -> list[Outcome]:
         """Move items to the end of the queue with this name, or this handle.
 
-        That may be on another server: a move to there that was cut goes on where it was when it is
-        called again. For each ID `MOVED`, `CHANGED`, `NOT_OWNER` if it has a lease, with `force`
-        `MOVING` (see `kick`), or `CONFLICT` if the other queue has this ID; before these, what such
-        a move had begun with is `FINISHED`.
+        That may be on another server: an interrupted move continues when it is called again, and
+        what it had begun to move is `FINISHED`, before all others. For each ID `MOVED`, `CHANGED`,
+        `NOT_OWNER` if it has a lease, with `force` `MOVING` (see `kick`), or `CONFLICT` if the
+        other queue has this ID.
         """
         return list(self.move_many(ids, to, force=force, grace_s=grace_s))
 
@@ -216,7 +216,7 @@ class LeasedItem(Item):
 
     Each method acts only if the lease that this item was taken with still stands, and checks that
     in the step that acts. Its outcome is `NOT_OWNER` if it does not, `MISSING` if the item was
-    completed or removed, and `WRONG_TYPE` if one of its keys is none of an item. The fields stay as
+    completed or removed, and `WRONG_TYPE` if one of its keys has the wrong type. The fields stay as
     they were when the item was leased; `is_ended` once a method has completed, released or buried
     it.
     """

@@ -41,12 +41,12 @@ class WorkQueue(ActingQueue):
     >>> queue = WorkQueue(connect(Server("redis://localhost:6379/0")), "jobs")
     >>> queue.add(b"some work")  # doctest: +SKIP
 
-    Each item is changed in one atomic step on the server, except by a move between two slots of a
-    cluster. A client that is killed leaves no step half done. Names, IDs and data are bytes; text
-    is encoded as UTF-8. Durations are seconds.
+    Each item is changed in one atomic step on the server, except by a move to another server or
+    slot of a cluster. A client that is killed leaves no step half done. Names, IDs and data are
+    bytes; text is encoded as UTF-8. Durations are seconds.
 
-    What changes something does it when it is called. The methods whose names end in `_many` take
-    any number of items, in memory for a batch of them: they return an iterator, and do their work
+    Methods that change something do so when they are called. Those whose names end in `_many` take
+    any number of items, and hold one batch in memory: they return an iterator, and do their work
     while it is read. The outcomes of several IDs may come in another order.
     """
 
@@ -60,7 +60,7 @@ class WorkQueue(ActingQueue):
     ) -> bool:
         """Add one item; return False if an item with this ID exists. None is a random ID.
 
-        It is due after `delay_s` seconds, or `at` an aware datetime or unix seconds, by the
+        It is due after `delay_s` seconds, or `at` an aware datetime or Unix seconds, by the
         server's clock.
 
         Raises:
@@ -85,7 +85,7 @@ class WorkQueue(ActingQueue):
     def lease(self, *, for_s: float = LEASE_S, wait_s: float = 0.0) -> LeasedItem | None:
         """Lease the next item, with its data, for `for_s` seconds; None if there is none.
 
-        An item is waited for `wait_s` seconds; with infinity, until there is one.
+        It waits for an item for `wait_s` seconds; with infinity, until there is one.
 
         Raises:
             InvalidArgument: The lease would last less than 1 ms.
@@ -99,8 +99,8 @@ class WorkQueue(ActingQueue):
     ) -> Iterator[LeasedItem]:
         """Lease up to this many items, waiting only for the first; see `lease`.
 
-        They are leased in batches of up to 250, several of which are asked for ahead. Whoever stops
-        to read leaves those that were not read leased until their leases end: release them, as by
+        They are leased in batches of up to 250, several of which are requested ahead. If you stop
+        reading, those that were not read stay leased until their leases end: release them, as by
         `for item in leased_items: item.release()`, or lease fewer at a time.
         """
         wait_s = checked_s("a wait", max(wait_s, 0.0), may_be_endless=True)
@@ -193,7 +193,7 @@ class WorkQueue(ActingQueue):
                 seconds without work, and by `stop`: after the items that run.
             reconnect_s: How long the server may be gone, or may refuse the end of an item, seconds.
                 Then the error is raised.
-            rate: How many items are taken a second at most, one or a `batch` at a time.
+            rate: At most how many items are taken a second, one or a `batch` at a time.
             stop_s: How long the server may take to acknowledge the last ends when it was told to
                 `stop` and no function runs any more, seconds. Those that it has not are lost.
             on_event: Called for each event, by one thread at a time.
@@ -261,7 +261,7 @@ class WorkQueue(ActingQueue):
     ) -> "ResultLookup":
         """Read the result of an ID, and the state of its item; `WrongType` for another type of key.
 
-        To `wait` is to wait first, for `timeout_s` seconds, until no item has this ID, even if an
+        With `wait`, it first waits for `timeout_s` seconds until no item has this ID, even if an
         earlier item left a result; items that fall due meanwhile are promoted.
         """
         timeout_s = checked_s("a timeout", timeout_s, may_be_endless=True)
@@ -274,7 +274,7 @@ class WorkQueue(ActingQueue):
 
         It looks twice, `grace_s` seconds apart; a `dry_run` only reports what would be done. An
         item that was returned `bury_after` times, by cleans or after failed attempts, is buried;
-        None for never. Another clean of this queue is waited for. `ServerError.acknowledged` is the
+        None for never. It waits for another clean of this queue. `ServerError.acknowledged` is the
         number of actions.
         """
         return self._clean(deep=False, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run)

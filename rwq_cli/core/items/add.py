@@ -45,7 +45,7 @@ class Due(NamedTuple):
 
     @classmethod
     def at(cls, when: "datetime | float") -> "Due":
-        """Due at this time: an aware datetime, or unix seconds."""
+        """Due at this time: an aware datetime, or Unix seconds."""
         if not isinstance(when, (int, float)):
             if when.tzinfo is None:
                 raise InvalidArgument("the time has no time zone", "give an aware datetime")
