@@ -89,7 +89,7 @@ class SentinelAuthenticationFailed(AuthenticationFailed, code="sentinel-authenti
 
 
 class LockLost(ServerError, code="lock-lost", is_transient=True):
-    """Another process has taken over what this one was doing, because it was suspended for too long."""
+    """Another process has taken over what this one was doing, as it was suspended for long."""
 
     hint = "run the same command again"
 
