@@ -144,7 +144,8 @@ def reference() -> str:
 
 def context_of(described: CommandInfo) -> typer.Context:
     """The context in which a command's usage and options are described."""
-    return typer.Context(described.command, info_name=f"rwq {described.path}")
+    command = described.command
+    return typer.Context(command, info_name=f"rwq {described.path}", **command.context_settings)
 
 
 def _command(described: CommandInfo) -> str:
