@@ -10,7 +10,7 @@ from pathlib import Path
 
 import redis
 
-from docs.screens import THEMES, Screen, picture, shown
+from docs.screens import THEMES, Screen, age, await_age, picture, shown
 from rwq_cli.core.keys import QueueKeys
 from tests.servers import running_server
 
@@ -28,20 +28,18 @@ def fill(raw: redis.Redis) -> None:
         "resize eel.png": "rwq:ann@ops1:4711",
     }
     for number, (item_id, holder) in enumerate(holders.items()):
-        key = keys.item(item_id.encode())
-        raw.set(key, item_id)
-        value = raw.dump(key)
-        assert value is not None
-        raw.restore(key, 0, value, replace=True, idletime=200 - number)
+        raw.set(keys.item(item_id.encode()), item_id)
         raw.lpush(keys.processing, item_id)
         if holder:
             raw.set(keys.lease(item_id.encode()), holder, ex=240 + 20 * number)
+    age(raw, f"{_QUEUE}:item:*")
 
 
 def main() -> None:
     """Write the picture in both themes."""
     with tempfile.TemporaryDirectory() as home, running_server() as server:
         with server.client() as raw:
+            await_age(raw)
             fill(raw)
         variables = {"RWQ_URL": server.url, "RWQ_QUEUE": _QUEUE}
         lines = [

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -49,6 +50,8 @@ LIGHT = TerminalTheme(
 )
 THEMES = {"dark": SVG_EXPORT_THEME, "light": LIGHT}
 _SHA = "{:064x}"
+# How long ago the oldest data seem to have been used.
+AGE_S = 50
 _SEED = 0x9E3779B97F4A7C15F39CC0605CEDC834
 
 
@@ -135,7 +138,7 @@ def fill(raw: redis.Redis) -> None:
     queue.add(b'{"to": "late@example.com"}', item_id=b"reminder-17", delay_s=5400)
     queue.add(b'{"to": "nobody@example.invalid"}', item_id=b"welcome-8702")
     queue.bury(b"welcome-8702", reason=b"550 5.1.1 no such user")
-    age(raw, 200)
+    age(raw, "mail:item:*")
 
 
 def fill_with_abandoned(raw: redis.Redis) -> None:
@@ -161,11 +164,18 @@ def fill_with_abandoned(raw: redis.Redis) -> None:
             calls.execute()
 
 
-def age(raw: redis.Redis, seconds: int) -> None:
+def await_age(raw: redis.Redis) -> None:
+    """Wait until the server is up for long enough: rwq believes no age that is longer."""
+    while raw.info("server")["uptime_in_seconds"] < AGE_S:
+        time.sleep(1)
+
+
+def age(raw: redis.Redis, pattern: str) -> None:
     """Make the data seem to have been last used some time ago, each a little earlier."""
-    for number, key in enumerate(sorted(raw.scan_iter("mail:item:*"))):
-        idle_s = seconds + 7 * number % 3600
-        raw.restore(key, 0, raw.dump(key), replace=True, idletime=idle_s)
+    for number, key in enumerate(sorted(raw.scan_iter(pattern))):
+        value = raw.dump(key)
+        assert value is not None
+        raw.restore(key, 0, value, replace=True, idletime=AGE_S - 3 * number)
 
 
 def shown(
@@ -248,6 +258,7 @@ def main() -> None:
         )
         config.chmod(0o600)
         with server.client() as raw:
+            await_age(raw)
             for fills, screens in (
                 (lambda: fill(raw), SCREENS),
                 (lambda: move_away(Path(home)), UNDO),

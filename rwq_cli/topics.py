@@ -3,7 +3,9 @@
 Texts may have `code` between backquotes, for the pages in `docs`; a terminal shows it without.
 """
 
+import re
 from collections.abc import Iterable, Mapping
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus
@@ -31,6 +33,21 @@ The queue is -q NAME or RWQ_QUEUE, the server -u URL, -c CONTEXT or RWQ_URL.
 rwq --help lists all commands, and rwq COMMAND --help explains one.
 rwq help recipes has whole tasks, and rwq demo a tour on a throwaway server.
 """
+
+
+def overview(width: int) -> str:
+    """Return the overview; where it is too wide, commands and meanings are below each other."""
+    if width >= max(map(len, OVERVIEW.splitlines())):
+        return OVERVIEW
+    lines = []
+    for line in OVERVIEW.splitlines():
+        # A heading, a command and its meaning; or a sentence.
+        for depth, text in enumerate(re.split("  +", line)):
+            indent = depth * "  "
+            lines += wrap(text, width, initial_indent=indent, subsequent_indent=indent)
+        lines += [] if line else [""]
+    return "\n".join(lines) + "\n"
+
 
 TOPICS = {
     "options": "The options of every command.\n\n"
@@ -98,7 +115,8 @@ Process a queue in a shell script
 `lease` exits with 1 if there is no item, which ends the loop, as an error does; with `--wait` it
 waits for the next one. If the work fails, the lease expires, and a clean returns the item.
     while id=$(rwq lease -q jobs --for 10m -o ids); do
-        rwq show -q jobs -o data -- "$id" >job && ./work <job && rwq complete -q jobs -- "$id"
+        rwq show -q jobs -o data -- "$id" >job && ./work <job &&
+            rwq complete -q jobs -- "$id"
     done
 
 Keep a queue healthy with cron
@@ -182,6 +200,7 @@ RECIPES = tuple(map(_recipe, _RECIPES.split("\n\n")))
 
 
 def write_topic(topic: str, formatter: Any, options: Iterable[tuple[str, str]]) -> None:
+    from rwq_cli.cli.command import write_rows
     from rwq_cli.views.meanings import STATES
 
     def meanings(codes: Iterable[ExitCode]) -> list[tuple[str, str]]:
@@ -202,7 +221,7 @@ def write_topic(topic: str, formatter: Any, options: Iterable[tuple[str, str]]) 
     formatter.write_text(TOPICS[topic])
     for heading, rows in tables[topic].items():
         with formatter.section(heading):
-            formatter.write_dl([(term, text.replace("`", "")) for term, text in rows])
+            write_rows(formatter, [(term, text.replace("`", "")) for term, text in rows])
     for recipe in RECIPES if topic == "recipes" else ():
         with formatter.section(recipe.title):
             formatter.write_text(recipe.text.replace("`", ""))

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperOption
 
 from rwq_cli import __version__
-from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, add_declared, listed
+from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, add_declared, is_narrow, listed, write_rows
 from rwq_cli.exit_codes import ExitStatus
 
 # Every command with a summary of at most 50 characters, in the order and under the headings of
@@ -78,21 +78,23 @@ class Root(RwqGroup):
 
         usage = "[-V | --version] [-h | --help] COMMAND [ARG...]"
         formatter.write_usage(ctx.command_path, usage)
-        formatter.write_paragraph()
         heading_width, name_width = max(map(len, SECTIONS)), max(map(len, COMMANDS))
         rows = []
         for heading, commands in SECTIONS.items():
             for number, (name, summary) in enumerate(commands.items()):
                 label = "" if number else heading
                 rows.append((f"{label:{heading_width}}  {name:{name_width}}", summary))
-        formatter.write_dl(rows)
+        if is_narrow(formatter, rows):
+            for heading, commands in SECTIONS.items():
+                with formatter.section(heading):
+                    write_rows(formatter, list(commands.items()))
+        else:
+            formatter.write_paragraph()
+            formatter.write_dl(rows)
         formatter.write_paragraph()
-        formatter.write_dl(
-            [
-                ("Topics:", f"rwq help [{'|'.join(TOPICS)}]"),
-                ("Exit codes:", listed({status: status.summary for status in ExitStatus})),
-            ]
-        )
+        exits = listed({status: status.summary for status in ExitStatus})
+        topics = f"rwq help {', '.join(TOPICS)}"
+        write_rows(formatter, [("Topics:", topics), ("Exit codes:", exits)])
 
 
 @cache

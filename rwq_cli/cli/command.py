@@ -5,7 +5,7 @@ A command takes the run's settings first, then its options as Typer has parsed t
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc, signature
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
@@ -26,6 +26,8 @@ P = ParamSpec("P")
 S = TypeVar("S", bound=ExitCode | None)
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"]}
 _HELP_WIDTHS = 30, 98
+# How wide the terms of a help may be, and how wide at least the texts beside them.
+_TERM_MAX, _TEXT_MIN = 30, 24
 # The heading of the columns that scripts rely on.
 PLAIN_HEADING = "-o plain columns"
 COMMON_OPTIONS = ("Common options:", "-q, -u, -c, -o and others: rwq help options")
@@ -115,7 +117,7 @@ class RwqCommand(TyperCommand):
         ]
         if rows:
             with formatter.section("Options"):
-                formatter.write_dl(rows)
+                write_rows(formatter, rows)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         rows = [("Exit codes:", listed(self.manual.all_exits))]
@@ -123,7 +125,7 @@ class RwqCommand(TyperCommand):
             names = "; ".join(f"{what}: {names}" for what, names in self.manual.plain.items())
             rows.append((f"{PLAIN_HEADING}:", names))
         end = ctx.make_formatter()
-        end.write_dl([*rows, COMMON_OPTIONS])
+        write_rows(end, [*rows, COMMON_OPTIONS])
         # The examples add a heading and two empty lines.
         others = f"{formatter.getvalue()}{end.getvalue()}".count("\n") + 3
         with formatter.section("Examples"):
@@ -137,6 +139,17 @@ def help_width(environment: Environment) -> int:
     """Return how many columns of the terminal help takes: Click takes fifty at least."""
     least, most = _HELP_WIDTHS
     return max(least, min(environment.width - 2, most))
+
+
+def is_narrow(formatter: Any, rows: Sequence[tuple[str, str]]) -> bool:
+    """Return True if there is no room for texts beside their terms."""
+    widest = max(len(term) for term, _ in rows)
+    return bool(formatter.width - min(_TERM_MAX, widest) < _TEXT_MIN)
+
+
+def write_rows(formatter: Any, rows: Sequence[tuple[str, str]]) -> None:
+    """Write terms with their texts beside them, or below them on a narrow terminal."""
+    formatter.write_dl(rows, col_max=2 if is_narrow(formatter, rows) else _TERM_MAX)
 
 
 def listed(exits: Mapping[ExitCode, str]) -> str:
@@ -170,12 +183,12 @@ class RwqGroup(TyperGroup):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([*self.summaries().items()])
+            write_rows(formatter, [*self.summaries().items()])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         formatter.write_paragraph()
         exits = listed({status: status.summary for status in ExitStatus})
-        formatter.write_dl([("Exit codes:", exits), COMMON_OPTIONS])
+        write_rows(formatter, [("Exit codes:", exits), COMMON_OPTIONS])
 
 
 def _docstring(function: Callable[..., object]) -> str:

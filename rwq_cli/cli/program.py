@@ -51,10 +51,10 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
 def _run(call: Call) -> ExitCode:
     if not call.arguments:
         # Typer would load every command for its help.
-        from rwq_cli.topics import OVERVIEW
+        from rwq_cli.topics import overview
 
         usage = UsageError("no command", "see rwq --help")
-        usage.help = OVERVIEW.rstrip()
+        usage.help = overview(call.environment.stderr_width).rstrip()
         raise usage
     import typer
 

@@ -254,7 +254,7 @@ def set_(
     the file are kept.
 
     rwq context set dev -u local: -q jobs
-    rwq context set prod -u rediss://ops@db1:6380/0 --password-command 'pass show redis'
+    rwq context set prod -u rediss://db1:6380 --password-command 'pass show redis'
     rwq context set prod --name-color red --protect type --read-only
     rwq context set prod --unset queue --no-read-only
     """

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from textwrap import fill
 from typing import NamedTuple
 
 from rwq_cli.cli.manual import UNWRITTEN
@@ -62,7 +63,8 @@ def demo(settings: Settings) -> None:
         for step in _STEPS:
             prompt = styled(f"$ {step.command}", "bold") if is_bold else f"$ {step.command}"
             time.sleep(step.wait_s)
-            environment.stdout.write(f"\n{step.text}\n{prompt}\n".encode())
+            text = fill(step.text, environment.width)
+            environment.stdout.write(f"\n{text}\n{prompt}\n".encode())
             environment.stdout.flush()
             exit_code = subprocess.run(
                 ["sh", "-c", step.command],

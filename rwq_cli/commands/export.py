@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.connect import OpenQueues, summary_end, warn_missing
@@ -54,6 +55,45 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
     if choice.by_name and not opened.is_one:
         raise InvalidArgument("IDs can be exported from one queue only", "give -q once")
     return _Run(settings, choice, opened).write()
+
+
+class Exported(NamedTuple):
+    """What was exported, and what was not, in counts.
+
+    Attributes:
+        named: Items that were chosen by their IDs; 0 if none were.
+        left_out: Queues with a structure of the wrong type.
+    """
+
+    items: int
+    results: int
+    named: int = 0
+    wrong_types: int = 0
+    without_data: int = 0
+    stray_leases: int = 0
+    left_out: int = 0
+
+    @property
+    def missing(self) -> int:
+        return self.named and self.named - self.items - self.wrong_types
+
+    @property
+    def status(self) -> ExitStatus:
+        failures = bool(self.left_out) + bool(self.wrong_types) + bool(self.missing)
+        return batch_status(self.items + self.results, failures)
+
+    def in_words(self, where: str) -> str:
+        """Return the summary; `where` names the queues."""
+        counts = [("missing", self.missing), ("results", self.results)]
+        skipped = [
+            (self.wrong_types, "of the wrong type"),
+            (0 if self.named else self.without_data, "without data"),
+            (self.stray_leases, "stray leases"),
+        ]
+        done = f"exported {human.count(self.items)}" if self.items else "nothing exported"
+        done += "".join(f", {word} {human.count(number)}" for word, number in counts if number)
+        rest = ", ".join(f"{human.count(number)} {kind}" for number, kind in skipped if number)
+        return f"{done}{where}" + (f"; skipped {rest}" if rest else "")
 
 
 class _Run:
@@ -115,23 +155,21 @@ class _Run:
                 self._settings.environment.note(note)
 
     def _summarize(self, items: int, results: int) -> ExitStatus:
-        environment, runs, opened = self._settings.environment, self._exports, self._opened
-        for key in chain.from_iterable(run.skipped.wrong_keys for run in runs):
+        environment, opened = self._settings.environment, self._opened
+        skipped = [run.skipped for run in self._exports]
+        for key in chain.from_iterable(one.wrong_keys for one in skipped):
             environment.error(f"rwq: {escaped(key)} has the wrong type; not exported")
-        wrong = sum(len(run.skipped.wrong_types) for run in runs)
-        without_data = sum(len(run.skipped.missing) for run in runs)
-        missing = self._named - items - wrong if self._named else 0
-        counts = [("missing", missing), ("results", results)]
-        skipped = [
-            (wrong, "of the wrong type"),
-            (0 if self._named else without_data, "without data"),
-            (sum(run.skipped.stray_leases for run in runs), "stray leases"),
-        ]
+        exported = Exported(
+            items,
+            results,
+            named=self._named,
+            wrong_types=sum(len(one.wrong_types) for one in skipped),
+            without_data=sum(len(one.missing) for one in skipped),
+            stray_leases=sum(one.stray_leases for one in skipped),
+            left_out=len(opened.left_out),
+        )
         where = summary_end(self._settings, opened.label)
-        where = where or ("" if opened.is_one else f" from {opened.label}")
-        done = f"exported {human.count(items)}" if items else "nothing exported"
-        done += "".join(f", {word} {human.count(number)}" for word, number in counts if number)
-        rest = ", ".join(f"{human.count(number)} {kind}" for number, kind in skipped if number)
-        environment.note(f"{done}{where}" + (f"; skipped {rest}" if rest else ""))
-        failures = bool(opened.left_out) + bool(wrong) + bool(missing)
-        return batch_status(items + results, failures)
+        environment.note(
+            exported.in_words(where or ("" if opened.is_one else f" from {opened.label}"))
+        )
+        return exported.status

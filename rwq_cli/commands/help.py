@@ -10,7 +10,7 @@ from rwq_cli.cli.command import help_width
 from rwq_cli.cli.options import global_options
 from rwq_cli.cli.unknown_words import SYNONYM_HINTS
 from rwq_cli.commands import InvalidArgument, Settings, argument, command
-from rwq_cli.topics import OVERVIEW, TOPICS, write_topic
+from rwq_cli.topics import TOPICS, overview, write_topic
 
 
 @command(reads_only=True)
@@ -33,7 +33,7 @@ def help_(
     rwq help recipes
     """
     if not words:
-        settings.out.text(OVERVIEW)
+        settings.out.text(overview(settings.environment.width))
         return
     root = _context(build_root(), "rwq", None)
     root.terminal_width = help_width(settings.environment)

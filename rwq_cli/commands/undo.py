@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from contextlib import ExitStack
 from math import inf
 from pathlib import Path
 from time import time
 from typing import Annotated, Any, NamedTuple
 
+from rwq_cli.cli.command import provided
 from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
@@ -39,6 +40,113 @@ _UNDONE = undoing.restoring_kind(
 )
 
 
+class UndoOptions(NamedTuple):
+    """The options of the command."""
+
+    settings: Settings
+    file: Annotated[
+        str | None,
+        argument(
+            "[N|FILE]",
+            "Its number in --list, or its name. Default: the latest.",
+            offer=lambda ctx: _numbers(ctx.find_root().obj.settings),
+        ),
+    ] = None
+    anywhere: Annotated[
+        bool, option("--anywhere", "Also files of other servers, restored to this one.")
+    ] = False
+    list_: Annotated[bool, option("--list", "List the files; -q, -u and -c filter them.")] = False
+    prune: Annotated[bool, option("--prune", "Delete those that --older-than chooses.")] = False
+    older_than_s: Annotated[Duration | None, option("--older-than DUR", "Only older ones.")] = None
+    yes: YesOption = False
+    dry_run: DryRunOption = False
+
+
+class Plan(NamedTuple):
+    """Which undo files are listed or deleted, or which one is restored.
+
+    Attributes:
+        path: The file that is restored; None for the latest of those that the rest chooses.
+        queue: Only files of this queue; None for all.
+        is_here: Returns whether a server is that of the run; None for files of all servers.
+        has_unreadable: Also files that cannot be read: nobody knows their queue and server.
+        until_ms: Only files that were written until then.
+    """
+
+    options: UndoOptions
+    path: Path | None = None
+    queue: bytes | None = None
+    is_here: Callable[[str], bool] | None = None
+    has_unreadable: bool = False
+    until_ms: float = inf
+
+    def files(self) -> Iterator[catalog.UndoEntry]:
+        """Yield the files, the latest first."""
+        for entry in catalog.undo_files(undo_directory(self.options.settings)):
+            if entry.time_ms <= self.until_ms and self._includes(entry):
+                yield entry
+
+    def _includes(self, entry: catalog.UndoEntry) -> bool:
+        header, origin = entry.header, entry.origin
+        if header is None or origin is None:
+            return self.has_unreadable
+        is_here = self.is_here is None or self.is_here(origin.server)
+        return is_here and self.queue in (None, header.queue)
+
+    def open(self) -> tuple[catalog.UndoEntry | None, UndoReader]:
+        """Open the file to restore; also returns its entry, unless it was named."""
+        if self.path is not None:
+            return None, UndoReader(self.path)
+        settings = self.options.settings
+
+        def skipped(entry: catalog.UndoEntry, reason: str) -> None:
+            name = short_path(settings, entry.path)
+            settings.environment.note(f"rwq: {name}: {reason}; skipped")
+
+        return catalog.open_latest(self.files(), skipped)
+
+
+def make_plan(options: UndoOptions) -> Plan:
+    """Return what the options ask for; raise for a number that no file has."""
+    settings, file, older_than_s = options.settings, options.file, options.older_than_s
+    has_queue = bool(settings.given.get("queue"))
+    if not (options.list_ or options.prune):
+        if older_than_s is not None:
+            raise InvalidArgument("--older-than needs --list or --prune", "use one of them")
+        path = None if file is None else _path_of(undo_directory(settings), file)
+        # RWQ_QUEUE or the context may name the queue.
+        has_queue = has_queue or bool(settings.queues and not options.anywhere)
+        queue = settings.queue if has_queue else None
+        is_here = None if options.anywhere else settings.is_server
+        return Plan(options, path, queue, is_here, has_unreadable=True)
+    if file is not None:
+        raise InvalidArgument("--list and --prune take no file", "leave it out")
+    return Plan(
+        options,
+        queue=settings.queue if has_queue else None,
+        is_here=settings.is_server if {"url", "context"} & settings.given.keys() else None,
+        has_unreadable=settings.given.keys().isdisjoint(("queue", "url", "context")),
+        until_ms=1000 * (time() - older_than_s) if older_than_s else inf,
+    )
+
+
+def _path_of(directory: Path, file: str) -> Path:
+    """Return the path of the undo file with this number or name."""
+    if not file:
+        raise InvalidArgument("the name of a file is empty", "rwq undo --list names them")
+    if file.isascii() and file.isdecimal():
+        if (path := numbered(directory).get(int(file))) is None:
+            raise InvalidArgument(f"no undo file has number {file}", "see rwq undo --list")
+        return path
+    # A bare name may be a file in the directory. `Path.exists` raises if it is too long.
+    path = Path(file)
+    return directory / file if path.name == file and not os.path.exists(file) else path
+
+
+def _numbers(settings: Settings) -> list[str]:
+    return [str(entry.number) for entry in Plan(UndoOptions(settings)).files()]
+
+
 def _record(options: Mapping[str, Any]) -> Fields[Any]:
     if options.get("prune"):
         return PRUNED_FIELDS
@@ -55,25 +163,8 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
     excludes=["--list --prune --anywhere"],
     needs={"--prune": "--older-than"},
 )
-def undo(
-    settings: Settings,
-    file: Annotated[
-        str | None,
-        argument(
-            "[N|FILE]",
-            "Its number in --list, or its name. Default: the latest.",
-            offer=lambda ctx: _numbers(ctx.find_root().obj.settings),
-        ),
-    ] = None,
-    anywhere: Annotated[
-        bool, option("--anywhere", "Also files of other servers, restored to this one.")
-    ] = False,
-    list_: Annotated[bool, option("--list", "List the files; -q, -u and -c filter them.")] = False,
-    prune: Annotated[bool, option("--prune", "Delete those that --older-than chooses.")] = False,
-    older_than_s: Annotated[Duration | None, option("--older-than DUR", "Only older ones.")] = None,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
-) -> ExitStatus:
+@provided("options", UndoOptions)
+def undo(settings: Settings, options: UndoOptions) -> ExitStatus:
     """Restore what rm, mv and purge removed, what complete removed if options chose it or this
     session did not hold it, and what edit and import replaced. Without N or FILE, it takes the
     latest file that was not undone yet, or whose undo was interrupted. Items get their former state
@@ -88,33 +179,18 @@ def undo(
     rwq undo --yes 12
     rwq undo --prune --older-than 30d --dry-run
     """
-    if not (list_ or prune):
-        if older_than_s is not None:
-            raise InvalidArgument("--older-than needs --list or --prune", "use one of them")
-        return _restore(
-            settings, _plan(settings, file, anywhere=anywhere, yes=yes, dry_run=dry_run)
-        )
-    if file is not None:
-        raise InvalidArgument("--list and --prune take no file", "leave it out")
-    latest_ms = 1000 * (time() - older_than_s) if older_than_s else inf
-    is_here = settings.is_server if {"url", "context"} & settings.given.keys() else None
-    queue = settings.queue if settings.given.get("queue") else None
-    # Of one that cannot be read, nobody knows the queue and the server.
-    every = _files(settings, queue, is_here, has_unreadable=queue is None and is_here is None)
-    files = (entry for entry in every if entry.time_ms <= latest_ms)
-    if prune:
-        return _prune(settings, list(files), yes=yes, dry_run=dry_run)
+    plan = make_plan(options)
+    if options.prune:
+        return _prune(options, list(plan.files()))
+    if not options.list_:
+        return _restore(settings, _open(plan))
     empty = f"No such undo files in {short_path(settings, undo_directory(settings))}."
-    settings.out.table(files, UNDO_FIELDS, UNDO_COLUMNS, empty=empty)
+    settings.out.table(plan.files(), UNDO_FIELDS, UNDO_COLUMNS, empty=empty)
     return ExitStatus.OK
 
 
-def _numbers(settings: Settings) -> list[str]:
-    return [str(entry.number) for entry in _files(settings, None, None, has_unreadable=False)]
-
-
 class Restoration(NamedTuple):
-    """What is to be restored: an open undo file, its queue, and the queue that items are moved back
+    """What is restored: an open undo file, its queue, and the queue that items are moved back
     from; the same queue if there is none."""
 
     reader: UndoReader
@@ -126,7 +202,7 @@ class Restoration(NamedTuple):
     def origin(self) -> UndoOrigin:
         return self.reader.origin
 
-    def done(self) -> str:
+    def in_words(self) -> str:
         """Say what was done, to what, when and by whom."""
         reader, origin, name = self.reader, self.origin, escaped(self.queue.name)
         items = reader.count()
@@ -139,20 +215,20 @@ class Restoration(NamedTuple):
         return f"{origin.verb} of {human.counted(items, 'item')} {place}, {age}{by}"
 
 
-def _plan(
-    settings: Settings, file: str | None, *, anywhere: bool, yes: bool, dry_run: bool
-) -> Restoration:
-    """Open the file to restore, and ask the user if that is needed."""
+def _open(plan: Plan) -> Restoration:
+    """Open the file to restore and its queue, and ask the user if that is needed."""
+    options, settings = plan.options, plan.options.settings
     connection = open_connection(settings, tls_is_elsewhere=True)
-    entry, reader = _open(settings, connection.address, file, anywhere=anywhere)
-    try:
+    entry, reader = plan.open()
+    with ExitStack() as opened:
+        opened.callback(reader.close)
         header, origin = reader.header, reader.origin
         if settings.given.get("queue") and settings.queue != header.queue:
             raise InvalidArgument(
                 f"the undo file is from the queue {escaped(header.queue)}", "leave out -q"
             )
         queue = WorkQueue(connection, header.queue, holder=settings.holder)
-        is_here = anywhere or is_from(queue, origin)
+        is_here = options.anywhere or is_from(queue, origin)
         if not (is_here or is_same_server(origin.server, connection.address)):
             raise InvalidArgument(
                 f"the undo file is from {origin.label}, but this server is {connection.address}",
@@ -160,21 +236,20 @@ def _plan(
             )
         # Only what was moved can have a lease.
         other = _moved_to(settings, queue, origin) if origin.to else OtherQueue(queue)
-        plan = Restoration(reader, queue, other, dry_run)
+        restoration = Restoration(reader, queue, other, options.dry_run)
         for number, reason in reader.rejected:
             undoing.bad_line_reporter(settings, str(reader.path))(number, reason)
         # If everything is restored already, there is nothing to ask.
         if not reader.is_done():
-            _confirm(other.both(settings), plan, entry, is_here=is_here, yes=yes)
-    except BaseException:
-        reader.close()
-        raise
-    return plan
+            both = other.both(settings)
+            _confirm(both, restoration, entry, is_here=is_here, yes=options.yes)
+        opened.pop_all()
+    return restoration
 
 
 def _confirm(
     settings: Settings,
-    plan: Restoration,
+    restoration: Restoration,
     entry: catalog.UndoEntry | None,
     *,
     is_here: bool,
@@ -186,37 +261,39 @@ def _confirm(
         entry: The file, if none was named.
     """
     doubts = []
+    queue, dry_run = restoration.queue, restoration.dry_run
+    address, can_ask = queue.connection.address, not dry_run and has_terminal()
     if not is_here:
         doubts.append(
             "the server at this address is not the one that the file is from, or has lost its data"
         )
-        if plan.dry_run or not has_terminal():
+        if not can_ask:
             raise InvalidArgument(
-                f"{doubts[0]}: {plan.queue.connection.address}",
-                "--anywhere restores the items here anyway",
+                f"{doubts[0]}: {address}", "--anywhere restores the items here anyway"
             )
-    directory = undo_directory(settings)
-    idle = read_idle(directory, plan.queue.connection.address, settings.user_at_host)
+    idle = read_idle(undo_directory(settings), address, settings.user_at_host)
     if entry is not None and idle is not None and idle.after >= entry.number:
         doubts.append(
             f"the last command, {idle.verb} of {idle.queue}, {human.ago(time() - idle.time_s)}, "
             "left nothing to undo"
         )
-        if yes or plan.dry_run or not has_terminal():
+        if yes or not can_ask:
             raise catalog.NothingToUndo(
-                doubts[-1], f"rwq undo {entry.number} undoes the one before it: {plan.done()}"
+                doubts[-1],
+                f"rwq undo {entry.number} undoes the one before it: {restoration.in_words()}",
             )
-    if plan.dry_run or (is_confirmed(settings, yes=yes) and not doubts):
+    if dry_run or (is_confirmed(settings, yes=yes) and not doubts):
         return
-    question = f"{'; '.join([*doubts, 'undo'])} {plan.done()}? (on {server_shown(settings)})"
-    items, name = plan.reader.count(), escaped(plan.queue.name)
-    confirm_action(settings, question[0].upper() + question[1:], "", items=items, queue=name)
+    what = f"{'; '.join([*doubts, 'undo'])} {restoration.in_words()}"
+    question = f"{what[0].upper()}{what[1:]}? (on {server_shown(settings)})"
+    items = restoration.reader.count()
+    confirm_action(settings, question, "", items=items, queue=escaped(queue.name))
 
 
-def _restore(settings: Settings, plan: Restoration) -> ExitStatus:
-    """Restore what is planned, and show what became of it."""
-    reader, queue, dry_run = plan.reader, plan.queue, plan.dry_run
-    moved_from, verb = plan.other.queue, plan.origin.verb
+def _restore(settings: Settings, restoration: Restoration) -> ExitStatus:
+    """Restore the items, and show what became of them."""
+    reader, queue, other, dry_run = restoration
+    moved_from, verb = other.queue, reader.origin.verb
     run = UndoRun(reader, queue, moved_from, dry_run=dry_run)
     with report_of(
         *(settings, queue, _UNDONE),
@@ -230,7 +307,7 @@ def _restore(settings: Settings, plan: Restoration) -> ExitStatus:
         facts={"verb": verb, "undo_file": str(reader.path)},
         suffix=lambda: (
             f"; {verb} of {escaped(queue.name)}, from {short_path(settings, reader.path)}"
-            + _rest(run, reader, dry_run=dry_run)
+            + _remarks(run, reader, dry_run=dry_run)
         ),
         leased_in=moved_from,
         rejected=[f"line {number}: {reason}" for number, reason in reader.rejected],
@@ -260,31 +337,13 @@ def _moved_to(settings: Settings, queue: WorkQueue, origin: UndoOrigin) -> Other
     )
 
 
-def _files(
-    settings: Settings,
-    queue: bytes | None,
-    is_here: Callable[[str], bool] | None,
-    *,
-    has_unreadable: bool,
-) -> Iterator[catalog.UndoEntry]:
-    """Yield undo files, the latest first, filtered by queue and server; None for all."""
-    for entry in catalog.undo_files(undo_directory(settings)):
-        header, origin = entry.header, entry.origin
-        if header is None or origin is None:
-            if has_unreadable:
-                yield entry
-        elif queue in (None, header.queue) and (is_here is None or is_here(origin.server)):
-            yield entry
-
-
-def _prune(
-    settings: Settings, entries: list[catalog.UndoEntry], *, yes: bool, dry_run: bool
-) -> ExitStatus:
-    if entries and not (yes or dry_run):
+def _prune(options: UndoOptions, entries: list[catalog.UndoEntry]) -> ExitStatus:
+    settings, dry_run = options.settings, options.dry_run
+    if entries and not (options.yes or dry_run):
         unrestored = sum(entry.state is not UndoState.RESTORED for entry in entries)
         note = f", {human.count(unrestored)} of them not restored" if unrestored else ""
         size = human.size(sum(entry.file_bytes for entry in entries))
-        files = f"{human.count(len(entries))} undo file{'' if len(entries) == 1 else 's'}"
+        files = human.counted(len(entries), "undo file")
         confirm_action(settings, f"rwq will delete {files}{note} ({size}).")
 
     freed = 0
@@ -306,46 +365,17 @@ def _prune(
     return out.finish()
 
 
-def _open(
-    settings: Settings, address: str, file: str | None, *, anywhere: bool
-) -> tuple[catalog.UndoEntry | None, UndoReader]:
-    """Open the file with this number or name; without one, the latest of this server and queue."""
-    directory = undo_directory(settings)
-    if file is not None:
-        if not file:
-            raise InvalidArgument("the name of a file is empty", "rwq undo --list names them")
-        if file.isascii() and file.isdecimal():
-            if (numbered_file := numbered(directory).get(int(file))) is None:
-                raise InvalidArgument(f"no undo file has number {file}", "see rwq undo --list")
-            return None, UndoReader(numbered_file)
-        # A bare name may be a file in the directory. `Path.exists` raises if it is too long.
-        path = Path(file)
-        is_listed = path.name == file and not os.path.exists(file)
-        return None, UndoReader(directory / file if is_listed else path)
-    # RWQ_QUEUE or the context may name the queue.
-    is_one_queue = settings.given.get("queue") or (settings.queues and not anywhere)
-    is_here = None if anywhere else partial(is_same_server, address)
-    queue = settings.queue if is_one_queue else None
-    entries = _files(settings, queue, is_here, has_unreadable=True)
-
-    def skipped(entry: catalog.UndoEntry, reason: str) -> None:
-        name = short_path(settings, entry.path)
-        settings.environment.note(f"rwq: {name}: {reason}; skipped")
-
-    return catalog.open_latest(entries, skipped)
-
-
-def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:
-    rest = ""
+def _remarks(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:
+    remarks = ""
     if run.now_waiting:
-        rest = f"; {human.count(run.now_waiting)} that were delayed or buried wait now"
+        remarks = f"; {human.count(run.now_waiting)} that were delayed or buried wait now"
     if run.in_doubt:
         why = f"{reader.origin.verb} was interrupted before it knew whether they were removed"
         if run.lost_marks:
             why = "an earlier undo was interrupted; the server no longer knows what was restored"
-        rest += f"; in doubt: {why}, so a worker may have completed them"
+        remarks += f"; in doubt: {why}, so a worker may have completed them"
     if not dry_run and not run.is_complete:
-        rest += "; to try the rest again, name this file"
+        remarks += "; to try the rest again, name this file"
     if not dry_run and reader.unrecorded is not None:
-        rest += f"; the file could not be updated: {reader.unrecorded}"
-    return rest
+        remarks += f"; the file could not be updated: {reader.unrecorded}"
+    return remarks

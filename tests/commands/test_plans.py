@@ -2,6 +2,7 @@
 
 import io
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +10,11 @@ import pytest
 from rwq_cli.cli.choosing import Choice
 from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands import add, clean
+from rwq_cli.commands import add, clean, undo
 from rwq_cli.commands.complete import Completion
 from rwq_cli.commands.doctor import make_plan
 from rwq_cli.commands.edit import _loss
+from rwq_cli.commands.export import Exported
 from rwq_cli.commands.lease import Leasing
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import Selection
@@ -25,8 +27,9 @@ from rwq_cli.core.state.snapshots import ItemSnapshot
 from rwq_cli.environment import Environment
 
 
-def settings(**options: Any) -> Settings:
-    return Settings(Environment({}, io.BytesIO(), io.BytesIO(), io.BytesIO()), options)
+def settings(*, variables: dict[str, str] | None = None, **options: Any) -> Settings:
+    streams = (io.BytesIO(), io.BytesIO(), io.BytesIO())
+    return Settings(Environment(variables or {}, *streams), options)
 
 
 NOTES = frozenset(code for code in Code if code.severity is Severity.NOTE)
@@ -192,3 +195,80 @@ def test_what_no_owner_holds_is_completed_too(
     plan = Completion(Choice(settings(), None, Selection()), [b"me"], only_own, force)
     assert plan.is_other(Outcome(b"a", Status.NOT_OWNER, holder)) == is_other
     assert not plan.is_other(Outcome(b"a", Status.COMPLETED))
+
+
+HERE, THERE = "redis://here:6379/0", "redis://there:6379/0"
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "queue", "servers", "has_unreadable"),
+    [
+        # What is restored; RWQ_QUEUE and the server in use choose, too.
+        ({}, {}, b"jobs", [HERE], True),
+        ({"queue": ["q"]}, {}, b"q", [HERE], True),
+        ({}, {"anywhere": True}, None, [HERE, THERE], True),
+        ({"queue": ["q"]}, {"anywhere": True}, b"q", [HERE, THERE], True),
+        # What is listed or deleted; only options choose.
+        ({}, {"list_": True}, None, [HERE, THERE], True),
+        ({"queue": ["q"]}, {"list_": True}, b"q", [HERE, THERE], False),
+        ({"url": HERE}, {"prune": True, "older_than_s": 60.0}, None, [HERE], False),
+    ],
+)
+def test_undo_files_are_those_of(
+    given: Any, options: Any, queue: bytes | None, servers: list[str], has_unreadable: bool
+) -> None:
+    variables = {"RWQ_URL": HERE, "RWQ_QUEUE": "jobs"}
+    plan = undo.make_plan(undo.UndoOptions(settings(variables=variables, **given), **options))
+    assert (plan.path, plan.queue, plan.has_unreadable) == (None, queue, has_unreadable)
+    is_here = plan.is_here or (lambda _: True)
+    assert [url for url in (HERE, THERE) if is_here(url)] == servers
+    assert (plan.until_ms < float("inf")) == ("older_than_s" in options)
+
+
+def test_the_undo_file_that_is_restored_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder, here = tmp_path / "undo", Path("2.jsonl")
+    folder.mkdir()
+    (folder / "1.jsonl.undone").touch()
+    options = undo.UndoOptions(settings(variables={"RWQ_UNDO_DIR": str(folder)}))
+
+    def path_of(file: str) -> Path | None:
+        return undo.make_plan(options._replace(file=file)).path
+
+    assert path_of("1") == folder / "1.jsonl.undone"
+    assert path_of("2.jsonl") == folder / "2.jsonl"
+    here.touch()
+    assert path_of("2.jsonl") == here
+    assert path_of("./3.jsonl") == Path("./3.jsonl")
+    for file in ("2", ""):
+        with pytest.raises(InvalidArgument):
+            path_of(file)
+    with pytest.raises(InvalidArgument, match="no file"):
+        undo.make_plan(options._replace(file="1", list_=True))
+    with pytest.raises(InvalidArgument, match="--older-than"):
+        undo.make_plan(options._replace(older_than_s=Duration(60)))
+
+
+@pytest.mark.parametrize(
+    ("exported", "words", "status"),
+    [
+        (Exported(2, 0), "exported 2 from jobs", 0),
+        (Exported(0, 0), "nothing exported from jobs", 0),
+        (Exported(0, 3), "nothing exported, results 3 from jobs", 0),
+        (Exported(1, 0, named=2), "exported 1, missing 1 from jobs", 3),
+        (Exported(0, 0, named=1, without_data=1), "nothing exported, missing 1 from jobs", 1),
+        (
+            Exported(2, 1, without_data=1),
+            "exported 2, results 1 from jobs; skipped 1 without data",
+            0,
+        ),
+        (
+            Exported(1, 0, named=2, wrong_types=1, stray_leases=1),
+            "exported 1 from jobs; skipped 1 of the wrong type, 1 stray leases",
+            3,
+        ),
+        (Exported(1, 0, left_out=1), "exported 1 from jobs", 3),
+    ],
+)
+def test_an_export_says(exported: Exported, words: str, status: int) -> None:
+    assert (exported.in_words(" from jobs"), exported.status) == (words, status)

@@ -131,7 +131,7 @@ COMMANDS: tuple[Fault, ...] = (
         "undo-without-a-question",
         "undo brings back 20,000 items, and nobody was asked.",
         "rwq_cli/commands/undo.py",
-        "if plan.dry_run or (is_confirmed(settings, yes=yes) and not doubts):",
+        "if dry_run or (is_confirmed(settings, yes=yes) and not doubts):",
         "if True:",
     ),
     # Editing.
