@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
+from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.work.control import WorkOptions
-from rwq_cli.core.work.job import OnFail, RetryPolicy
+from rwq_cli.core.work.control import RECONNECT_S, WorkOptions
+from rwq_cli.core.work.job import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail, RetryPolicy
 from rwq_cli.work.invocations import Input, Invocations, check_command
 from rwq_cli.work.programs import find_program
 from rwq_cli.work.running import Limits
@@ -18,33 +18,32 @@ from rwq_cli.work.running import Limits
 STOP_S = 8.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(NamedTuple):
     """The options of `rwq work`; None where one is not given. Times are seconds."""
 
     words: list[bytes]
-    task_dir: str | None
-    input: Input | None
-    batch: int | None
-    keeps_result: bool
-    jobs: int
-    lease_s: float
-    is_fair: bool
-    max_time_s: float | None
-    kill_after_s: float
-    grace_s: float | None
-    retries: int
-    backoff_s: float
-    backoff_max_s: float
-    on_fail: OnFail
-    result_ttl_s: float
-    drains: bool
-    max_items: int | None
-    max_failures: int | None
-    idle_s: float | None
-    reconnect_s: float
-    rate: float | None
-    clean_s: float | None
+    jobs: int = 1
+    lease_s: float = LEASE_S
+    is_fair: bool = False
+    max_time_s: float | None = None
+    kill_after_s: float = 10.0
+    retries: int = RETRIES
+    backoff_s: float = BACKOFF_S
+    backoff_max_s: float = BACKOFF_MAX_S
+    on_fail: OnFail = OnFail.BURY
+    input: Input | None = None
+    batch: int | None = None
+    task_dir: str | None = None
+    keeps_result: bool = False
+    result_ttl_s: float = RESULT_TTL_S
+    drains: bool = False
+    max_items: int | None = None
+    max_failures: int | None = None
+    idle_s: float | None = None
+    grace_s: float | None = None
+    reconnect_s: float = RECONNECT_S
+    rate: float | None = None
+    clean_s: float | None = None
 
 
 class Plan(NamedTuple):
