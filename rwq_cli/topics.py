@@ -1,14 +1,12 @@
-"""The topics of `rwq help`, made from the tables that the commands themselves use; and recipes.
+"""The overview and the topics of `rwq help`: their texts, environment variables and recipes.
 
 Texts may have `code` between backquotes, for the pages in `docs`; a terminal shows it without.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from textwrap import wrap
-from typing import Any, NamedTuple
-
-from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus
+from typing import NamedTuple
 
 # What most people need, in this order.
 OVERVIEW = """\
@@ -197,34 +195,3 @@ def _recipe(block: str) -> Recipe:
 
 
 RECIPES = tuple(map(_recipe, _RECIPES.split("\n\n")))
-
-
-def write_topic(topic: str, formatter: Any, options: Iterable[tuple[str, str]]) -> None:
-    from rwq_cli.cli.command import write_rows
-    from rwq_cli.views.meanings import STATES
-
-    def meanings(codes: Iterable[ExitCode]) -> list[tuple[str, str]]:
-        return [(str(int(code)), code.meaning) for code in codes]
-
-    states = [
-        (state, f"{meaning.meaning} On the server: {meaning.holds}. Next: {meaning.next}.")
-        for state, meaning in STATES.items()
-    ]
-    of_check = "Exit codes of rwq check, those of a monitoring plugin"
-    tables: Mapping[str, Mapping[str, Iterable[tuple[str, str]]]] = {
-        "options": {"Options": options},
-        "states": {"States, in a queue named jobs": states},
-        "exit-codes": {"Exit codes": meanings(ExitStatus), of_check: meanings(MonitoringStatus)},
-        "environment": {heading: entries.items() for heading, entries in VARIABLES.items()},
-        "recipes": {},
-    }
-    formatter.write_text(TOPICS[topic])
-    for heading, rows in tables[topic].items():
-        with formatter.section(heading):
-            write_rows(formatter, [(term, text.replace("`", "")) for term, text in rows])
-    for recipe in RECIPES if topic == "recipes" else ():
-        with formatter.section(recipe.title):
-            formatter.write_text(recipe.text.replace("`", ""))
-            formatter.write_paragraph()
-            for line in recipe.commands:
-                formatter.write(f"    {line}\n")
