@@ -39,7 +39,7 @@ def event_line(event: Event, *, has_queue: bool) -> list[Piece]:
     queue = f"{escaped(event.queue)}  " if has_queue and event.queue else ""
     style = _STYLES.get(event.event)
     if event.item_id is None:
-        text = f"… {human.count(event.missed)} events not shown"
+        text = f"… {human.counted(event.missed, 'event')} not shown"
         if event.event == FLUSHED:
             text = "… all keys of the server were deleted (FLUSHDB or FLUSHALL)"
         return [(f"{moment}  {queue}{text}", style)]

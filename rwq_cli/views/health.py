@@ -96,7 +96,7 @@ def server_metrics(statuses: Sequence[ServerStatus]) -> list[Metric]:
     ]
     return [
         up if statuses else up._replace(samples=[({}, 0)]),
-        Metric("server_refuses_writes", "Whether it refuses writes, for this reason.", refusals),
+        Metric("server_refuses_writes", "Whether the server refuses writes, and why.", refusals),
         *(
             by_node(name, help, [getattr(status, attribute) for status in statuses], kind)
             for name, attribute, help, kind in _METRICS
@@ -105,13 +105,13 @@ def server_metrics(statuses: Sequence[ServerStatus]) -> list[Metric]:
 
 
 _METRICS = (
-    ("memory_used_bytes", "used_bytes", "Memory that counts towards its limit.", "gauge"),
-    ("memory_limit_bytes", "maxmemory_bytes", "Its memory limit; 0 for none.", "gauge"),
-    ("evicted_keys_total", "evicted", "Keys evicted since it started.", "counter"),
-    ("flushes_total", "flushes", "FLUSHDB and FLUSHALL since it started.", "counter"),
-    ("uptime_seconds", "uptime_s", "Seconds since it started.", "gauge"),
-    ("last_save_age_seconds", "last_save_s", "Seconds since its last save.", "gauge"),
-    ("unsaved_changes", "unsaved", "Changes since its last save.", "gauge"),
+    ("memory_used_bytes", "used_bytes", "Memory that counts towards the limit.", "gauge"),
+    ("memory_limit_bytes", "maxmemory_bytes", "The memory limit; 0 for none.", "gauge"),
+    ("evicted_keys_total", "evicted", "Keys evicted since the start.", "counter"),
+    ("flushes_total", "flushes", "FLUSHDB and FLUSHALL since the start.", "counter"),
+    ("uptime_seconds", "uptime_s", "Seconds since the start.", "gauge"),
+    ("last_save_age_seconds", "last_save_s", "Seconds since the last save.", "gauge"),
+    ("unsaved_changes", "unsaved", "Changes since the last save.", "gauge"),
     ("clients", "clients", "Connected clients.", "gauge"),
     ("clients_limit", "maxclients", "How many clients may be connected.", "gauge"),
 )

@@ -163,7 +163,7 @@ def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metr
     metrics = [
         _by_queue("up", "Whether the queue could be read.", up),
         _by_queue("oldest_waiting_seconds", "Seconds since the next item was last used.", ages),
-        _by_queue("last_clean_timestamp_seconds", "When a cleaning process last wrote.", cleans),
+        _by_queue("last_clean_timestamp_seconds", "When a clean last wrote the history.", cleans),
         _by_queue("longest_lease_seconds", "Seconds until the last lease ends.", leases),
     ]
     for suffix, helps in (("_items", ITEMS), ("", OTHERS)):
