@@ -221,8 +221,10 @@ def _confirmed(queue: Queue, look: Look, grace_s: float) -> Suspects:
 def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
     """What is still wrong with IDs. What is in no list of a long queue may have been pushed after
     that list was read: an orphan is one only if a repair, which looks again, would return it."""
-    broken: Suspects = {}
-    for facts in facts_of(queue, suspects.keys(), digests=True):
+    # Almost all of many are orphans and nothing else, of which the repair alone tells.
+    broken = {i: p for i, p in suspects.items() if [one.code for one in p] == [Code.ORPHANED]}
+    others = [item_id for item_id in suspects if item_id not in broken]
+    for facts in facts_of(queue, others, digests=True):
         problems, before, is_same = problems_of(facts), suspects[facts.item_id], look.is_same(facts)
         if problems != before or not is_same:
             codes = {problem.code for problem in before} - (frozenset() if is_same else OF_ONE_ITEM)
