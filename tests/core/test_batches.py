@@ -109,3 +109,9 @@ def test_every_state_of_an_item_is_in_one_place() -> None:
     """An item is leased, delayed or buried, or neither; nothing else is any of them."""
     for state in State:
         assert state.is_leased + state.is_scheduled <= state.is_item <= state.has_data
+
+
+def test_calls_compare_fewer_items_than_they_take() -> None:
+    ids = [b"%d" % number for number in range(750)]
+    calls = Located(ids).within(Budget(), lambda _: hashed_bytes(b"1:hash"))
+    assert [len(call.ids) for call in calls] == [375, 375]

@@ -56,6 +56,8 @@ _GAP_ENTRIES = 64
 # To begin one more window takes as long as to pass so many entries. In going to an entry, so many
 # bytes of a list are passed in the time of one.
 _WINDOW_ENTRIES, _PASSED_BYTES, _ENTRY_BYTES_MIN = 1000, 16_384, 80
+# To compare even short data takes as long as to hash so much.
+_COMPARED_BYTES_MIN = 2048
 
 
 class Located(NamedTuple):
@@ -182,9 +184,10 @@ def with_data(token: bytes, data: bytes) -> bytes | None:
 
 
 def hashed_bytes(token: bytes) -> int:
-    """How much data the server hashes to compare it with a token; 0 for a digest."""
+    """How much data the server hashes in the time that it takes to compare it with a token; 0 for a
+    digest."""
     length, colon, _ = token.partition(b";")[0].partition(b":")
-    return min(int(length), TOKEN_BYTES) if colon else 0
+    return _COMPARED_BYTES_MIN + min(int(length), TOKEN_BYTES) if colon else 0
 
 
 class FirstLook:

@@ -2,6 +2,7 @@
 -- recognized by both ends and the length.
 -- include: state
 local END_BYTES = 256
+local SHA1_DIGITS = 40
 
 -- The type of an ID's data key; and for a string, a short digest of both ends, hexadecimal.
 local function digest_of(id)
@@ -29,15 +30,24 @@ local function token_of(id)
   return length .. ':' .. redis.sha1hex(data or '')
 end
 
--- Whether the data of an ID has another token. Data of another length need not be read.
+-- Whether the data of an ID has another token. Of data of another length no more is read than of that one.
 local function has_other_data(id, token)
-  return redis.call('STRLEN', item_prefix .. id) ~= tonumber(string.match(token, '^%d+')) or token_of(id) ~= token
+  local length = tonumber(string.match(token, '^%d+'))
+  if length > TOKEN_BYTES then
+    return token_of(id) ~= token
+  end
+  local data = redis.call('GETRANGE', item_prefix .. id, 0, length)
+  return #data ~= length or redis.sha1hex(data) ~= string.sub(token, -SHA1_DIGITS)
 end
 
 -- Whether an item with data is no longer as its token says: that of its data, ';r' and its count of returns, ';l' and the
 -- value of its lease, or some of these in this order.
 local function differs_from(token, id, facts)
-  local data, others = string.match(token, '^([^;]*)(.*)$')
+  local ends = string.find(token, ';', 1, true)
+  if not ends then
+    return has_other_data(id, token)
+  end
+  local data, others = string.sub(token, 1, ends - 1), string.sub(token, ends)
   local count, lease = string.match(others, '^;r(%d*)(.*)$')
   lease = string.match(lease or others, '^;l(.*)$')
   return count and (redis.call('HGET', returns, id) or '') ~= count
