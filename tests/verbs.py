@@ -81,7 +81,8 @@ class Trial:
 
     Attributes:
         words: Its words; `{home}`, `{other}`, `{far}` and `{url}` stand for a directory, two
-            queues, and the server of the second.
+            queues, and the server of the second. The items are `id-00` to `id-49`: it acts on those
+            that it names, else on all.
         before: How the items are before it: one of `STATES`.
         done: Whether an item is as the command leaves it; None for a command that only reads.
         names: Whether the IDs are given on stdin.
