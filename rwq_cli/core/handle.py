@@ -1,7 +1,7 @@
 """The queue handle: the first argument of every operation of the core."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
 from copy import copy
 from importlib import import_module
@@ -19,7 +19,7 @@ from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
-Batch = TypeVar("Batch")
+Batch = TypeVar("Batch", bound=Sized)
 # Lua unpacks some 8,000 values at most; a script adds a few to the words of a call.
 WORDS_MAX = 7000
 
@@ -116,11 +116,11 @@ class Queue:
         *,
         dry_run: bool = False,
         reads_only: bool = False,
-        size_of: Callable[[Any], int] = len,
     ) -> Iterator[tuple[Batch, Any]]:
         """Run a script for each batch, with its `script_words`, as `Connection.stream` does.
 
-        Yields each batch with its reply. After a lost reply, `size_of` counts the items in doubt.
+        Yields each batch that is not refused with its reply. After a lost reply, those without one
+        are in doubt.
         """
         head = self._head(dry_run)
         sent: deque[Batch] = deque()
@@ -134,10 +134,12 @@ class Queue:
         # Also if there are no calls.
         self.check_one_slot()
         replies = self.connection.stream(commands(), reads_only=reads_only)
-        doubt = in_doubt(lambda: sum(map(size_of, sent)))
+        doubt = in_doubt(lambda: sum(map(len, sent)))
         with nullcontext() if reads_only else doubt:
             for reply in replies:
-                yield sent.popleft(), reply
+                batch = sent.popleft()
+                if reply is not REFUSED:
+                    yield batch, reply
 
     def act_each(
         self,
@@ -147,9 +149,8 @@ class Queue:
         dry_run: bool = False,
     ) -> Iterator[OutcomeBatch]:
         """The outcomes of a script for each batch of IDs that is not refused."""
-        for ids, reply in self.run_each(script, calls, dry_run=dry_run):
-            if reply is not REFUSED:
-                yield OutcomeBatch.from_reply(ids, reply)
+        replies = self.run_each(script, calls, dry_run=dry_run)
+        return (OutcomeBatch.from_reply(ids, reply) for ids, reply in replies)
 
     def read_each(
         self, script: str, ids: Iterable[bytes | Flush], **args: Any
@@ -159,9 +160,7 @@ class Queue:
         words = script_words(script, **args)
         batches = in_batches(ids, items_max=self.budget(script).items)
         calls = ((batch, (*words, *batch)) for batch in batches)
-        for batch, reply in self.run_each(script, calls, reads_only=True):
-            if reply is not REFUSED:
-                yield batch, reply
+        return self.run_each(script, calls, reads_only=True)
 
     def _head(self, dry_run: bool) -> tuple[bytes, ...]:
         # The first ARGV of every script, as `prelude.lua` names them.

@@ -7,6 +7,7 @@ written to a journal before.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -109,31 +110,30 @@ def run(
     # Also if there are no IDs: an untagged name on a cluster must not look like an empty queue.
     queue.check_one_slot()
     blocks: Iterable[list[bytes]] = in_batches(ids, items_max=BLOCK_IDS)
-    is_in_order = look is not None
-    if is_in_order:
+    if look is not None:
         blocks = [[item_id for item_id in ids if not isinstance(item_id, Flush)]]
-    attempts = [act] if grace_s is None else [act, act] if look is None else [look, act, act]
+
+    attempt = partial(in_rounds, queue, doing=doing, in_order=look is not None)
 
     def act_on(block: Sequence[bytes]) -> Iterator[OutcomeBatch]:
-        pending = block
-        looked_twice = None if grace_s is None else set(expected.looked_twice)
-        for attempt in attempts if block else ():
-            in_transit: list[bytes] = []
-            for batch in in_rounds(
-                queue, attempt, pending, doing, in_order=is_in_order, looked_twice=looked_twice
-            ):
-                in_transit += batch.ids_with(Status.IN_TRANSIT)
-                if attempt is act:
-                    yield batch.without(Status.IN_TRANSIT)
-            if in_transit and grace_s is not None and looked_twice is not None:
-                # If one now has a lease or no data, the script reports that.
-                looked_twice.update(f.item_id for f in look_twice(queue, in_transit, grace_s))
-                changed = dict.fromkeys(i for i in in_transit if i not in looked_twice)
-                yield OutcomeBatch.all_of(list(changed), Status.CHANGED)
-                pending = in_transit if attempt is act else pending
-                pending = [item_id for item_id in pending if item_id not in changed]
-            elif attempt is act:
-                return
+        if grace_s is None:
+            yield from attempt(act, block)
+            return
+        looked_twice, in_transit = set(expected.looked_twice), list[bytes]()
+        for batch in attempt(look or act, block, looked_twice=looked_twice):
+            in_transit += batch.ids_with(Status.IN_TRANSIT)
+            if look is None:
+                yield batch.without(Status.IN_TRANSIT)
+        # If one now has a lease or no data, the script reports that.
+        second_look = look_twice(queue, in_transit, grace_s) if in_transit else ()
+        looked_twice.update(facts.item_id for facts in second_look)
+        changed = {item_id: None for item_id in in_transit if item_id not in looked_twice}
+        yield OutcomeBatch.all_of(list(changed), Status.CHANGED)
+        pending = [i for i in (in_transit if look is None else block) if i not in changed]
+        for batch in attempt(act, pending, looked_twice=looked_twice):
+            yield batch.without(Status.IN_TRANSIT)
+            # Only since that look.
+            yield OutcomeBatch.all_of(batch.ids_with(Status.IN_TRANSIT), Status.CHANGED)
 
     batches = (batch for block in blocks for batch in act_on(block))
     yield from acknowledged(queue.progress, filter(len, batches))

@@ -17,7 +17,7 @@ from rwq_cli.core.items.bulk import read_items, rounds
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import items_max, script_words
 from rwq_cli.core.model import PREVIEW_BYTES, Batched, Item, Lease, State, Status
-from rwq_cli.core.server.commands import REFUSED, Command
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.reads import parse_lease, parse_returns
 from rwq_cli.core.state.snapshots import Skipped
 
@@ -196,20 +196,17 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
     if count > 0:
         waiting, wanted = lengths_of(queue, queue.keys.main), count
         queue.progress.begin("leasing", lambda: min(wanted, waiting()))
-    requested, is_empty = 0, False
+    requested, is_empty = deque[int](), False
 
-    def calls() -> Iterator[tuple[int, Sequence[object]]]:
-        nonlocal requested
-        while not is_empty and (items := min(items_max("lease"), count - requested)) > 0:
-            requested += items
-            yield items, script_words("lease", **request.args(items))
+    def calls() -> Iterator[tuple[Sequence[bytes], Sequence[object]]]:
+        while not is_empty and (items := min(items_max("lease"), count - sum(requested))) > 0:
+            requested.append(items)
+            # How many are in doubt after a lost reply is not known.
+            yield (), script_words("lease", **request.args(items))
 
     while count > 0 and not is_empty:
-        # After a lost reply, the caller's hint counts nothing.
-        for items, reply in queue.run_each("lease", calls(), size_of=lambda _: 0):
-            requested -= items
-            if reply is REFUSED:
-                continue
+        for _, reply in queue.run_each("lease", calls()):
+            requested.popleft()
             batch = LeasedBatch.of(queue, reply, Lease(request.holder, request.lease_ms))
             count -= len(batch)
             queue.progress.advance(len(batch))

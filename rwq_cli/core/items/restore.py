@@ -1,7 +1,7 @@
 """Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`; and
 replacing the data of items that is still what was read: `set_data.lua`."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,7 +19,6 @@ from rwq_cli.core.items.lines import Line, batches_of_a_kind
 from rwq_cli.core.items.results import restore_results
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
-from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located, hashed_bytes, token_of
 from rwq_cli.core.state.reads import existing
 from rwq_cli.core.state.rules import is_guard
@@ -167,15 +166,18 @@ class _Restoration:
         self, calls: Iterable[tuple[Sequence[Line], Located, Mapping[bytes, bytes]]]
     ) -> Iterator[OutcomeBatch]:
         """Call the script for lines, with where it looks for items, and what it may replace."""
-        requests = (
-            (lines, self._words(lines, located, replaceable)) if lines else None
-            for lines, located, replaceable in calls
-        )
-        for lines, reply in self.queue.run_each("restore", requests, dry_run=self.dry_run):
-            if reply is REFUSED:
-                self.acknowledged.skip(len(lines))
-            else:
-                yield OutcomeBatch.from_reply([line.entry.item_id for line in lines], reply)
+        sent = deque[Sequence[Line]]()
+
+        def requests() -> Iterator[tuple[Sequence[Line], Sequence[object]] | None]:
+            for lines, located, replaceable in calls:
+                sent.append(lines)
+                yield (lines, self._words(lines, located, replaceable)) if lines else None
+
+        for lines, reply in self.queue.run_each("restore", requests(), dry_run=self.dry_run):
+            while (oldest := sent.popleft()) is not lines:
+                # A pause, or refused.
+                self.acknowledged.skip(len(oldest))
+            yield OutcomeBatch.from_reply([line.entry.item_id for line in lines], reply)
 
     def _words(
         self, lines: Sequence[Line], located: Located, replaceable: Mapping[bytes, bytes]

@@ -16,7 +16,6 @@ from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Counts, OutcomeBatch, State
-from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.reads import existing
 
 
@@ -114,10 +113,9 @@ def restore_results(
         )
         for batch in batches
     )
-    for ids, reply in queue.run_each(script, calls, dry_run=dry_run):
-        if reply is not REFUSED:
-            yield OutcomeBatch.from_reply(ids, reply)
-            queue.progress.advance(len(ids))
+    for outcomes in queue.act_each(script, calls, dry_run=dry_run):
+        yield outcomes
+        queue.progress.advance(len(outcomes))
 
 
 def _result_words(

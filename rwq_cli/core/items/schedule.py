@@ -127,28 +127,29 @@ def _put(
         if is_front:
             # Each call puts its items in front of those of the call before it.
             parts = [part for call in calls for part in call.within(queue.budget("put"))]
-            calls = _in_turn(parts[::-1], dry_run)
+            calls = parts[::-1] if dry_run else _after_each_other(parts[::-1])
         return put(calls)
 
     look = by_script(queue, "put", args, expected, dry_run=True) if is_front else None
     return Outcomes(run(queue, act, ids, doing, expected, look=look, grace_s=grace))
 
 
-def _in_turn(calls: Iterable[Located], dry_run: bool) -> Iterator[Located]:
-    """The calls, with the entries where they are when those before have taken theirs away, without
-    what they put at the right end."""
-    gone: tuple[list[int], list[int]] = [], []
+def _after_each_other(calls: Iterable[Located]) -> Iterator[Located]:
+    """Yield the calls with their entries where they are when the calls before have removed theirs.
 
+    Each entry removed nearer to the left end, from which windows are counted, moves those behind it
+    by one place. What the calls push at the right end moves none.
+    """
+    removed: tuple[list[int], list[int]] = [], []
     for call in calls:
-        # What was nearer to the left end has gone from there.
         main, processing = (
-            [[at + len(removed) - bisect_right(removed, at) for at in places] for places in column]
-            for removed, column in zip(gone, call.entries, strict=True)
+            [[at + len(gone) - bisect_right(gone, at) for at in positions] for positions in column]
+            for gone, column in zip(removed, call.entries, strict=True)
         )
         yield call._replace(entries=(main, processing))
-        for removed, column in zip(gone, ((), ()) if dry_run else call.entries, strict=True):
-            removed += chain.from_iterable(column)
-            removed.sort()
+        for gone, column in zip(removed, call.entries, strict=True):
+            gone += chain.from_iterable(column)
+            gone.sort()
 
 
 def kick(

@@ -19,7 +19,6 @@ from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import BURIED_GUARD, MOVING
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
-from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.server.patience import CancelToken
 from rwq_cli.core.state.expected import Expected, Located, token_of
 from rwq_cli.core.state.reads import existing
@@ -208,11 +207,10 @@ class Transfer:
             calls.append(([item.item_id for item in batch], words))
         statuses: dict[bytes, Status] = {}
         for ids, reply in self._here.run_each("remove_buried", calls):
-            if reply is not REFUSED:
-                if not reply[0]:
-                    raise self._lock.lost()
-                outcomes = OutcomeBatch.from_reply(ids, reply)
-                statuses.update((outcome.item_id, outcome.status) for outcome in outcomes)
+            if not reply[0]:
+                raise self._lock.lost()
+            outcomes = OutcomeBatch.from_reply(ids, reply)
+            statuses.update((outcome.item_id, outcome.status) for outcome in outcomes)
         return statuses
 
     def _remove_copies(self, ids: Iterable[bytes], reason: bytes) -> None:

@@ -22,8 +22,8 @@ class Expected(NamedTuple):
     # The minimum age, seconds, and the longest that can be true; None for any: see `inspect.ages`.
     age_s: float | None = None
     longest_age_s: float | None = None
-    # By ID, the token of what was seen of the item (for `repair` a digest: see `FirstLook`); None
-    # for anything.
+    # By ID, the token of what was seen of the item, or a digest (see `FirstLook`); None for
+    # anything.
     tokens: Mapping[bytes, bytes] | None = None
     # The IDs that looked broken twice, a grace period apart, when they were chosen. Any other item
     # that looks broken when the operation acts may be in transit.

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
-from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.reads import parse_facts, parse_returns
 
@@ -74,7 +73,7 @@ def read_snapshots(
         for part in parts
     )
     for call, reply in queue.run_each("snapshot", requests, reads_only=True):
-        while reply is not REFUSED:
+        while True:
             count = len(reply) // _FIELDS
             yield call.part(0, count), list(_snapshots(queue, call.ids, reply, skipped))
             call = call.part(count)

@@ -92,8 +92,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "clean-without-a-second-check",
         "A clean takes an item from a worker that leased it between the clean's looks.",
         f"{_OPS}/repair.lua",
-        "not expected_states[state] or changed[id]",
-        "changed[id]",
+        "not expected_states[state] or is_another(id)",
+        "is_another(id)",
     ),
     Fault(
         "no-grace-period",

@@ -30,10 +30,12 @@ local function token_of(id)
   return length .. ':' .. redis.sha1hex(data or '')
 end
 
--- Whether the data of an ID has another token. Of data of another length no more is read than of that one.
+-- Whether the data of an ID has another token, or digest. Of data of another length no more is read than of that one.
 local function has_other_data(id, token)
-  local length = tonumber(string.match(token, '^%d+'))
-  if length > TOKEN_BYTES then
+  local length = tonumber(string.match(token, '^(%d+):'))
+  if not length then
+    return select(2, digest_of(id)) ~= token
+  elseif length > TOKEN_BYTES then
     return token_of(id) ~= token
   end
   local data = redis.call('GETRANGE', item_prefix .. id, 0, length)

@@ -95,10 +95,10 @@ local function grouped(ids, statuses)
 end
 
 -- Judge IDs by their facts and places: the statuses, the facts, and the time. `status_of(id, facts of the ID, now_ms)`
--- gives the status of each. `type_of` is that of `read_facts`. `by_facts`: the status follows from the facts alone, so
--- that IDs that share them share it, unless it depends on how long each of them is leased.
-local function judge(ids, status_of, type_of, by_facts)
-  local facts, now_ms, statuses, status_by_facts = read_facts(ids, type_of), clock_ms(), {}, {}
+-- gives the status of each. `by_facts`: the status follows from the facts alone, so that IDs that share them share it,
+-- unless it depends on how long each of them is leased.
+local function judge(ids, status_of, by_facts)
+  local facts, now_ms, statuses, status_by_facts = read_facts(ids), clock_ms(), {}, {}
   locate(ids, facts)
   for i, id in ipairs(ids) do
     local item = facts[id]
@@ -115,8 +115,8 @@ local function judge(ids, status_of, type_of, by_facts)
 end
 
 -- Judge IDs, and unless it is a dry run, act: `write(groups, facts, now_ms)` gets them by their status, in order.
-local function act(ids, status_of, write, ...)
-  local statuses, facts, now_ms = judge(ids, status_of, ...)
+local function act(ids, status_of, write, by_facts)
+  local statuses, facts, now_ms = judge(ids, status_of, by_facts)
   if not dry_run then
     write(grouped(ids, statuses), facts, now_ms)
   end

@@ -46,17 +46,17 @@ local function pushed_ms(facts)
   return value and tonumber(string.match(value, '%d+$'))
 end
 
--- The facts about IDs, by ID: see `lib/state.lua`. Until they are located, they are in no list. `type_of(id)` reads the
--- type of an ID's data key, for operations that also read the data. Also returns the scores, as `scores_of` does.
+-- The facts about IDs, by ID: see `lib/state.lua`. Until they are located, they are in no list. Also returns the scores,
+-- as `scores_of` does.
 --
 -- IDs in a row may share their facts, if both lease keys of each have the same value, and it has no score: a table for
 -- each would cost as much as reading its type. Who needs the time left of a lease sets the `id` before.
-local function read_facts(ids, type_of)
+local function read_facts(ids)
   local facts, values, same = {}, lease_values(ids), {}
   local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
   for i = 1, #ids do
     local id, new, old = ids[i], values[2 * i - 1] or false, values[2 * i] or false
-    local data = type_of and type_of(id) or redis.call('TYPE', item_prefix .. id).ok
+    local data = redis.call('TYPE', item_prefix .. id).ok
     if new ~= old or due[i] or burials[i] then
       facts[id] = {
         id = id, data = data, main = 0, processing = 0, new = new, old = old,

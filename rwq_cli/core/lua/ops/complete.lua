@@ -60,4 +60,4 @@ end, function(groups, facts, now_ms)
     for_all('HSET', key, holder and holder ~= '' and { 'holder', holder } or {})
     redis.call('PEXPIRE', key, keep_ms)
   end
-end, nil, is_by_facts and not (has_results and keep_ms ~= ''))
+end, is_by_facts and not (has_results and keep_ms ~= ''))

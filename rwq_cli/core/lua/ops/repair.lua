@@ -14,12 +14,11 @@
 --   duplicated            one entry stays: that in processing if a session holds the item, else the next in main
 --   delayed, due, buried  what is missing of its guard is put back, unless a session holds the item
 --   none                  the entry in the sorted set of an item that is in a list is removed
-local ids, changed, kept = ids_in(words), {}, {}
+local ids, kept = ids_in(words), {}
 local counts = returns_of(ids)
-local function type_of(id)
-  local kind, digest = digest_of(id)
-  changed[id] = tokens[id] ~= '' and digest ~= tokens[id]
-  return kind
+local function is_another(id)
+  local digest = tokens[id] or ''
+  return digest ~= '' and has_other_data(id, digest)
 end
 -- Ghosts have none.
 local function was_pushed_since_first_look(item)
@@ -33,7 +32,7 @@ return act(ids, function(id, item, now_ms)
   elseif not expected_states and has_stale_schedule(item, state) then
     item.state = state
     return 'pruned'
-  elseif not expected_states or not expected_states[state] or changed[id] or was_pushed_since_first_look(item) then
+  elseif not expected_states or not expected_states[state] or is_another(id) or was_pushed_since_first_look(item) then
     return 'skipped'
   elseif state == 'duplicated' then
     kept[id] = item.processing > 0 and session_of(item) and processing or main
@@ -70,4 +69,4 @@ end, function(groups, facts, now_ms)
   delete_entries(returned, delayed, buried)
   for_all('ZADD', buried, scores)
   push(groups.returned)
-end, has_tokens and type_of)
+end)
