@@ -357,7 +357,7 @@ def plain(value: Any) -> str:
 def to_json(value: Any) -> bytes:
     """Encode JSON on one line, escaping characters that could control or deceive a terminal."""
     # The standard library's encoder: redis-py has imported it, and msgspec's takes 12 ms to import.
-    if isinstance(value, dict) and any(isinstance(inner, JsonText) for inner in value.values()):
+    if isinstance(value, dict) and JsonText in map(type, value.values()):
         pairs = (
             f"{_encode(name)}: {inner if isinstance(inner, JsonText) else _encode(inner)}"
             for name, inner in value.items()
