@@ -18,6 +18,7 @@ from rwq_cli.environment import Environment
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq, configure, until
 from tests.servers import PrivateServer
+from tests.verbs import LINES, VERBS, fill, has_option
 
 Ask = Callable[..., str]
 Configured = Callable[..., Settings]
@@ -203,3 +204,19 @@ class TestOnTerminal:
         assert code == 1
         assert b"\\x1b[2Jjobs" in seen
         assert b"\x1b[2J" not in seen
+
+
+@pytest.mark.usefixtures("slept_s")
+@pytest.mark.parametrize(
+    "path", [path for path in LINES if has_option(path, "--yes") and has_option(path, "--dry-run")]
+)
+def test_a_dry_run_ends_alike_on_a_terminal(rwq: Rwq, foreign: Foreign, path: str) -> None:
+    """It asks nothing."""
+    fill(foreign)
+    line, own_stdin = LINES[path].removesuffix("--list"), VERBS[path].stdin
+    if path == "undo":
+        # The last one leaves nothing to undo.
+        assert [rwq("rm", item_id, "--yes").code for item_id in ("w1", "gone")] == [0, 1]
+    words = [*line.replace("--yes", "").split(), "--dry-run"]
+    code, _ = rwq.asked(*words, stdin=own_stdin, type_in=[])
+    assert code == rwq(*words, stdin=own_stdin).code

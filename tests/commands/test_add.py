@@ -298,3 +298,14 @@ def test_memory_does_not_grow_with_the_input(rwq: Rwq, raw: redis.Redis) -> None
     small, large = peak_kib(20_000), peak_kib(200_000)
     assert raw.llen("jobs:queue") == 220_000
     assert large < small + 8 * 1024
+
+
+@pytest.mark.parametrize("words", ["", "--id-from line", "--format jsonl", "--delay 1h"])
+def test_many_lines_are_few_calls(rwq: Rwq, raw: redis.Redis, words: str) -> None:
+    rwq("add", "first")
+    raw.config_resetstat()
+    lines = "".join(f"{number}\n" for number in range(1000))
+    text = "".join(f'{{"data": {line}}}\n' for line in lines.split()) if "jsonl" in words else lines
+    assert rwq("add", *words.split(), stdin=text.encode()).code == 0
+    calls = raw.info("commandstats")
+    assert sum(calls[name]["calls"] for name in calls if "eval" in name or "mset" in name) < 20

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 import redis
 
+from rwq_cli.commands.history import _fitting_step_ms
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.history import (
     HOUR_MS,
@@ -242,3 +243,10 @@ def test_a_queue_that_stands_still_raises_an_alarm(
     assert result.code == 2
     assert "the same item next, and nothing done, for 12m" in result.text
     assert rwq("check", "--critical", "stalled=3600").code == 0
+
+
+@pytest.mark.parametrize(
+    ("days", "cells", "minutes"), [(1, 50, 30), (1, 1440, 1), (350, 50, 10_080), (3650, 50, 10_080)]
+)
+def test_as_many_blocks_as_fit(days: int, cells: int, minutes: int) -> None:
+    assert _fitting_step_ms(days * 24 * HOUR_MS, cells) == minutes * MINUTE_MS

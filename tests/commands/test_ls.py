@@ -40,12 +40,13 @@ def test_a_page_and_its_positions(rwq: Rwq, words: str, page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "count"), [("", 50), ("-n 0", 2505), ("-n 2400 --offset 3", 2400), ("-n 2503", 2503)]
+    ("words", "count"),
+    [("", 50), ("-n 0", 12_505), ("-n 12000 --offset 3", 12_000), ("-n 12503", 12_503)],
 )
 def test_as_many_as_there_are_or_are_asked_for(
     rwq: Rwq, five: Foreign, words: str, count: int
 ) -> None:
-    five.waiting(*(b"x%04d" % number for number in range(2500)))
+    five.waiting(*(b"x%d" % number for number in range(12_500)))
     assert len(ids(rwq, *words.split())) == count
 
 

@@ -136,6 +136,20 @@ def test_a_tab_offers_commands_options_and_names(
     assert not (rwq.home / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("rwq ls --output=js", ["--output=json", "--output=jsonl"]),
+        ("rwq -o js", ["json", "jsonl"]),
+        ("rwq help exit", ["exit-codes"]),
+    ],
+)
+def test_whole_words_are_offered(rwq: Rwq, line: str, words: list[str]) -> None:
+    variables = {"_RWQ_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": line}
+    text = rwq.process(variables=variables).text
+    assert [word for word in words if f'"{word}"' not in text] == []
+
+
 def test_a_silent_server_offers_and_says_nothing(world: dict[str, str], rwq: Rwq) -> None:
     dead = {**world, "RWQ_URL": "redis://127.0.0.1:1/0"}
     assert offers("bash", "rwq ls -q m", dead, rwq.home) == []

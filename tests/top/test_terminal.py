@@ -146,7 +146,7 @@ def test_a_bug_in_any_thread_restores_the_terminal(
 
 # Stopped while a call is under way, which seems to take as long as the stop.
 _STOPPED = """
-import os, signal, sys, time
+import os, signal, sys, threading, time
 from rwq_cli.top.watch import QueueWatch
 
 ticks = []
@@ -159,7 +159,8 @@ def stop(self):
             time.sleep(0.01)
         return overview._replace(call_s=62.0)
     if len(ticks) == 4:
-        sys.__stdout__.write("read twice")
+        readers = [thread.name for thread in threading.enumerate()].count("textual-input")
+        sys.__stdout__.write(f"read twice; {readers} reads keys")
         sys.__stdout__.flush()
     return overview
 
@@ -182,8 +183,9 @@ def test_a_stop_is_no_slow_server(on_terminal: Callable[..., Terminal]) -> None:
     stat = Path(f"/proc/{terminal.process.pid}/stat")
     terminal.until(lambda: stat.read_text().rpartition(") ")[2].startswith("T"))
     terminal.process.send_signal(signal.SIGCONT)
-    terminal.until_shown(b"read twice")
+    terminal.until_shown(b"read twice; 1 reads keys")
     assert b"1m2s" not in terminal.written
+    assert b"^z" not in terminal.written
     terminal.child.send(b"q")
     assert terminal.end() == 0
     assert is_as_before(terminal)

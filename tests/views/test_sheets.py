@@ -13,6 +13,7 @@ import pytest
 from inline_snapshot import external_file
 
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
 from rwq_cli.output.field import Fields
 from rwq_cli.output.records import Output
@@ -69,6 +70,16 @@ def test_a_field_is_chosen_sorted_by_and_counted_by_its_name(name: str) -> None:
     def table(out: Output) -> int:
         return out.table(records[-3:], fields, fields.columns()[:1], limit=2)
 
+    def described(out: Output) -> int:
+        return out.describe(records[-2:], fields, is_one=False)
+
+    for column in fields.columns():
+        for output in ("ids", "data"):
+            with pytest.raises(InvalidArgument):
+                _written(WIDE, table, by=column.flat_name, output=output)
+        if not column.is_bytes and f"{column.flat_name}_b64" not in fields.names:
+            with pytest.raises(InvalidArgument):
+                fields.only([f"{column.flat_name}_b64"])
     for option, output, names in (
         ("fields", "jsonl", fields.names),
         ("fields", "csv", fields.names),
@@ -78,4 +89,5 @@ def test_a_field_is_chosen_sorted_by_and_counted_by_its_name(name: str) -> None:
         for field in names:
             text = _written(WIDE, table, **{option: field, "output": output})
             lines.append(f"--{option} {field}\n{text}")
+    lines.append(_written(WIDE, described, reverse=True, output="plain"))
     assert "".join(lines) == external_file(str(SHEETS / f"{name}-chosen.txt"))

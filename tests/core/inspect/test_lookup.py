@@ -68,6 +68,22 @@ def test_few_and_many_are_found_in_the_same_places(
     assert any("LPOS" in call for call in interleaved.calls)
 
 
+@pytest.mark.parametrize("ids", [[b"none"], [b"none", *OTHERS]], ids=["by name", "in the lists"])
+def test_the_longer_list_is_read_once(
+    interleaved: Interleaved, raw: Redis, ids: list[bytes]
+) -> None:
+    """The shorter one is read again, for what moved meanwhile."""
+    costs = []
+    for shorter, longer in (("queue", "processing"), ("processing", "queue")):
+        raw.flushall()
+        raw.lpush(f"jobs:{shorter}", b"1")
+        raw.lpush(f"jobs:{longer}", *numbered(30_000, b"x %d"))
+        raw.config_resetstat()
+        places_of(WorkQueue(interleaved, QUEUE), ids)
+        costs.append(raw.info("stats")["total_net_output_bytes"] // 50_000)
+    assert costs[0] == costs[1]
+
+
 def test_an_id_that_is_listed_often_is_found_in_time(queue: WorkQueue, raw: Redis) -> None:
     raw.lpush("jobs:queue", *[b"a"] * 30_000)
     began_s = process_time()

@@ -35,6 +35,7 @@ def test_settings_of_a_server(
 ) -> None:
     connection = connect(Server(start_server(*options).url))
     assert settings_of(connection) == expected
+    assert 0 < server_access(connection, None).latency_ms < 1000
     connection.close()
 
 

@@ -8,7 +8,17 @@ import pytest
 import redis
 from redis import Redis
 
-from rwq_cli.core import Connection, Due, InvalidArgument, NewItem, Outcome, Status, WorkQueue
+from rwq_cli.core import (
+    Connection,
+    Due,
+    InvalidArgument,
+    NewItem,
+    Outcome,
+    Source,
+    State,
+    Status,
+    WorkQueue,
+)
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.items.add import (
@@ -21,7 +31,7 @@ from rwq_cli.core.items.add import (
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import items_max
-from tests.conftest import QUEUE, AsUser, contents
+from tests.conftest import QUEUE, AsUser, Foreign, contents
 from tests.support import numbered
 
 ADD_ITEMS, ADD_ITEMS_LATER = items_max("add"), items_max("add") // 3
@@ -193,3 +203,22 @@ def test_a_second_add_is_a_duplicate_anywhere(connection: Connection, raw: redis
     for name in NAMES:
         waiting = raw.lrange(name + b":queue", 0, -1)
         assert waiting[::-1] == [item_id for item_id in IDS if pick(item_id) == name]
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_a_new_item_inherits_nothing(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, unique: bool
+) -> None:
+    """What a worker that knows none of rwq's keys leaves of an item that it completes."""
+    foreign.buried(b"a", b"it broke")
+    foreign.delayed(b"b", 1)
+    foreign.leased(b"c")
+    raw.hset(foreign.keys.returns, "c", 7)
+    raw.delete(*(foreign.keys.item(item_id) for item_id in (b"a", b"b", b"c")))
+    raw.delete(foreign.keys.processing)
+    [*queue.add_many([NewItem(item_id, b"x") for item_id in (b"a", b"b", b"c")], unique=unique)]
+    items = [*queue.items(Source(main=True, delayed=True, buried=True))]
+    assert [(item.item_id, item.state, item.returns) for item in items] == [
+        *((item_id, State.WAITING, None) for item_id in (b"a", b"b", b"c"))
+    ]
+    assert raw.exists(foreign.keys.returns, foreign.keys.buried, foreign.keys.delayed) == 0

@@ -8,8 +8,9 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import State, Status, WorkQueue
+from rwq_cli.core.batches import BUDGET
 from rwq_cli.core.errors import PermissionDenied, WrongType
-from rwq_cli.core.inspect.results import Result, ResultStatus, all_results
+from rwq_cli.core.inspect.results import Result, ResultStatus, all_results, read_result_keys
 from rwq_cli.core.items.complete import ResultOptions, complete
 from rwq_cli.core.items.restore import OnConflict, restore
 from rwq_cli.core.items.results import ResultLookup
@@ -275,3 +276,11 @@ def test_many_results_are_replaced(queue: WorkQueue, raw: Redis) -> None:
     assert tally == {Status.REPLACED: 1000}
     assert [result.item_id for result in journal.results] == ids
     assert {raw.hget(b"jobs:result:" + item_id, "result") for item_id in ids} == {b"new"}
+
+
+def test_results_are_read_in_batches_of_bytes(queue: WorkQueue, raw: Redis) -> None:
+    ids = numbered(6)
+    for item_id in ids:
+        keep(raw, item_id, None, result=bytes(BUDGET.bytes // 2))
+    for data, batches in ((True, [2, 2, 2]), (False, [6])):
+        assert [len(batch) for batch in read_result_keys(queue, ids, data=data)] == batches

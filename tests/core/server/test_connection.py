@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from threading import Barrier
 
@@ -16,7 +17,9 @@ import redis
 from rwq_cli import core
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, Unreachable, WrongType
-from rwq_cli.core.server import link as link_module
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.cursor import page_entries
+from rwq_cli.core.server import endpoint, link as link_module
 from rwq_cli.core.server.commands import ScriptCommand, writes
 from tests.conftest import AsUser, Foreign, StartServer, supports_no_touch
 from tests.proxies import VirtualAddress, answering
@@ -160,6 +163,19 @@ class TestSilence:
             assert caught.value.message == f"{url} did not answer within 0.02 s"
             assert (caught.value.hint, caught.value.in_doubt) == (hint, True)
 
+    def test_the_password_has_the_rest_of_the_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        waits_s = []
+
+        class Noting(socket.socket):
+            def settimeout(self, seconds: float | None) -> None:
+                waits_s.append(seconds)
+                super().settimeout(seconds)
+
+        monkeypatch.setattr(socket, "socket", Noting)
+        with answering(b"") as url, pytest.raises(Unreachable):
+            connect(Server(url, password="x", connect_timeout_s=0.3)).call("PING")
+        assert all(seconds is None or 0.05 < seconds <= 0.3 for seconds in waits_s), waits_s
+
     def test_password_and_tls_are_part_of_connecting(self) -> None:
         with answering(b"") as url, pytest.raises(Unreachable) as caught:
             connect(Server(url, password="x", connect_timeout_s=0.05)).call("PING")
@@ -169,6 +185,15 @@ class TestSilence:
         reason = "no TLS handshake within 0.05 s: it is busy, or it does not speak TLS"
         assert caught.value.message.endswith(f": {reason}")
         assert caught.value.hint == "use redis://, not rediss://, only if the server has no TLS"
+
+
+@pytest.mark.parametrize(("step_s", "is_slow"), [(0.001, False), (0.1, True)])
+def test_pages_are_larger_over_a_long_line(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, step_s: float, is_slow: bool
+) -> None:
+    monkeypatch.setattr(endpoint, "monotonic", count(100, step_s).__next__)
+    connection.call("PING")
+    assert page_entries(Queue(connection, "jobs")) == (25_000 if is_slow else 10_000)
 
 
 def test_a_silently_dropped_link_is_found_by_a_ping(

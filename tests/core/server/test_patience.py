@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from rwq_cli.core import Connection, Server, connect
+from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.errors import ConnectionLost, RwqError, ServerError
 from rwq_cli.core.server.commands import ScriptCommand
 from tests.driver import TIMEOUT_S
@@ -108,6 +108,14 @@ def test_a_read_whose_reply_is_lost_is_sent_again_once(how: str, hang_ups: int) 
         connection.call("PING")
         with pytest.raises(ServerError) if hang_ups > 1 else nullcontext():
             assert READS[how](connection) == 7
+
+
+def test_batches_of_reads_are_sent_again() -> None:
+    with scripted(PONG, HANG_UP, b":7\r\n") as server:
+        queue = WorkQueue(connect(Server(server.url)), "jobs")
+        queue.connection.call("PING")
+        sizes = {"preview_bytes": 1, "bytes_max": 1}
+        assert [*queue.read_each("details", [b"k"], what="nothing", **sizes)] == [([b"k"], 7)]
 
 
 def test_a_former_primary_is_waited_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
