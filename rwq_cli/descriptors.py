@@ -73,9 +73,6 @@ def write_all(descriptor: int, data: bytes) -> None:
             rest = rest[os.write(descriptor, rest) :]
         except BlockingIOError:
             wait_for(descriptor, select.POLLOUT)
-        except OSError as error:
-            error.characters_written = len(data) - len(rest)  # type: ignore[attr-defined]
-            raise
 
 
 def foreign_encoding(text: bytes) -> str | None:

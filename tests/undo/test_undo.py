@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from rwq_cli.core import WorkQueue
+from rwq_cli.output.export_lines import UndoOrigin
 from rwq_cli.undo import catalog
 from rwq_cli.undo.run import UndoReader
+from rwq_cli.undo.servers import is_from
 from tests.conftest import Foreign, StartServer, contents
 from tests.driver import Rwq, complete, configure, undo_files, until
 
@@ -299,6 +302,17 @@ class TestServer:
     def port(self) -> int:
         with socket.create_server(("127.0.0.1", 0)) as free:
             return int(free.getsockname()[1])
+
+    @pytest.mark.parametrize(
+        ("run_id", "server_key", "is_its"),
+        [(None, None, True), ("another", None, False), (None, "another", False)],
+    )
+    def test_what_said_nothing_is_known_by_its_address(
+        self, queue: WorkQueue, run_id: str | None, server_key: str | None, is_its: bool
+    ) -> None:
+        address = queue.connection.address
+        origin = UndoOrigin("rm", address, run_id=run_id, server_key=server_key)
+        assert is_from(queue, origin) is is_its
 
     @pytest.mark.parametrize("kind", ["restarted", "another", "emptied"])
     def test_a_restarted_server_is_known_another_asked(

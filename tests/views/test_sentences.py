@@ -46,26 +46,28 @@ def _progress(step: int) -> Progress:
 
 
 def _of_numbers() -> Iterator[object]:
-    seconds = (0.04, 0.5, 1, 9.94, 9.95, 59.9, 60, 61, 3600, 86_399, 86_400, 90_061)
-    for number in (
-        None,
-        0,
-        *seconds,
-        *(-value for value in seconds),
-        1023,
-        1024,
-        1024**2 - 1,
-        1e15,
-    ):
-        words = [human.duration(number), human.due(number), human.rate(number), human.ago(number)]
+    seconds = (
+        0.001,
+        0.04,
+        0.5,
+        0.9,
+        1,
+        1.25,
+        9.94,
+        9.95,
+        59.9,
+        60,
+        61,
+        299.5,
+        3661,
+        86_400,
+        90_061,
+    )
+    sizes = (1023, 1024, (1 << 20) - 1, 1 << 20, 1 << 40, 1 << 52)
+    for number in (None, 0, *seconds, *(-value for value in seconds), *sizes):
+        yield number, *(show(number) for show in (human.duration, human.due, human.rate, human.ago))
         whole = None if number is None else int(number)
-        yield (
-            number,
-            *words,
-            human.size(whole),
-            human.count(whole),
-            human.counted(whole or 0, "key"),
-        )
+        yield human.size(whole), human.count(whole), human.counted(whole or 0, "key")
 
 
 def _of_tallies() -> Iterator[object]:
@@ -85,6 +87,10 @@ def _of_servers() -> Iterator[object]:
         yield health.server_in_words(server._replace(refusal=refusal))
         yield health.status_parts(server._replace(refusal=refusal, is_failing=refusal is None))
     yield exposition(health.server_metrics(servers))
+    usual = ServerStatus("Valkey 8.1.8", 60, 1 << 20, 1 << 21, persists=True, appends=True)
+    for uptime_s, used_bytes in ((59, 1), (60, 1_880_000), (60, 1_900_000)):
+        yield health.status_parts(usual._replace(uptime_s=uptime_s, used_bytes=used_bytes))
+    yield from (health.status_parts(usual._replace(persists=state)) for state in (False, None))
 
 
 def _of_checks() -> Iterator[object]:
@@ -136,6 +142,8 @@ def _of_top() -> Iterator[object]:
 
 
 def _of_histories() -> Iterator[object]:
+    for values in ([], [0, 0], [0, 1, 4, 8], [1, 1_000_000], [3, None, 0]):
+        yield history.sparkline(values)
     entries = RECORDS["history"][1]
     for number in range(1, len(entries) + 1):
         yield history.history_sections(
