@@ -93,8 +93,8 @@ def test_options_of_the_run_are_those_of_its_commands(
 def test_any_id_reaches_its_item(
     rwq: Rwq, foreign: Foreign, raw: redis.Redis, item_id: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    foreign.abandoned(item_id)
+    foreign.buried(item_id)
     run, _ = runner_of(rwq)
-    run(Action("release", b"jobs", item_id), ["--front"])
+    run(Action("kick", b"jobs", item_id), ["-v"])
     assert raw.lrange("jobs:queue", 0, -1) == [item_id]
-    assert "released 1" in capfd.readouterr().err
+    assert "kicked 1" in capfd.readouterr().err

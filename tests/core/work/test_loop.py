@@ -414,7 +414,7 @@ def test_a_stopped_worker_ends_though_the_server_hangs(
 
 def test_a_refused_end_ends_the_worker(start_server: StartServer) -> None:
     server, events = start_server("--proto-max-bulk-len", "1mb"), list[WorkEvent]()
-    limits: dict[str, Any] = {"for_s": 1, "reconnect_s": 3, "drain": True}
+    limits: dict[str, Any] = {"for_s": 1, "reconnect_s": 0.5, "drain": True}
     with connect(Server(server.url)) as connection:
         queue = WorkQueue(connection, QUEUE)
         queue.add(b"data")
