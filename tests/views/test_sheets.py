@@ -63,7 +63,7 @@ def test_a_sheet_of_records_is_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDS if not RECORDS[name][0].is_stream])
-def test_a_field_is_chosen_sorted_by_and_counted_by_its_name(name: str) -> None:
+def test_each_field_is_chosen_sorted_and_counted(name: str) -> None:
     fields, records, _ = RECORDS[name]
     lines = []
 
