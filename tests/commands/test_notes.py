@@ -29,9 +29,7 @@ def test_a_missing_queue_is_reported_and_no_other(rwq: Rwq, foreign: Foreign, li
 
 
 @pytest.mark.parametrize("state", ["leased", "buried", "delayed"])
-def test_a_queue_in_which_nothing_waits_is_no_missing_one(
-    rwq: Rwq, foreign: Foreign, state: str
-) -> None:
+def test_a_queue_where_nothing_waits_is_not_missing(rwq: Rwq, foreign: Foreign, state: str) -> None:
     STATES[state](foreign, b"17")
     assert "no such queue" not in rwq("ls").notes
 
