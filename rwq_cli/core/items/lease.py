@@ -41,19 +41,21 @@ class LeasedBatch:
     # Empty if none was ever returned.
     returns: Sequence[int | None]
     # How many entries of main the call examined; how many due ones it promoted, or -1 if there are
-    # some that only `promote` can judge; and if it leased nothing, when the next one is due.
+    # some that only `promote` can judge; if it leased nothing, when the next one is due; whether it
+    # has completed the item that was `done`.
     examined: int = 0
     promoted: int = 0
     due_in_s: float = inf
+    has_completed: bool = False
 
     @classmethod
     def of(cls, queue: Queue, reply: Sequence[Any], lease: Lease | None = None) -> "LeasedBatch":
         """The batch in a reply of `lua/ops/lease.lua`."""
-        examined, promoted, due_in_ms, returned, _, *items = reply
+        examined, promoted, due_in_ms, returned, completed, *items = reply
         due_in_s = due_in_ms / 1000 if due_in_ms >= 0 else inf
         returns = list(map(parse_returns, returned))
         columns = items[::2], items[1::2], returns
-        return cls(queue, lease, *columns, examined, promoted, due_in_s)
+        return cls(queue, lease, *columns, examined, promoted, due_in_s, completed == 1)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -164,7 +166,7 @@ def _hint_at_lost_leases() -> AbstractContextManager[None]:
 def first_lease(queue: Queue, request: LeaseRequest, *done: bytes) -> Command:
     """The first call of `lease_from_first` for one queue, which examines few entries, so that it is
     short. `done` may be the ID of an item and the holder of its lease: to be completed, if it is as
-    most are, which the fifth part of the reply tells."""
+    most are."""
     args = request.args(request.items_max, request.items_max + _SPARE_ENTRIES)
     return queue.script("lease", *done, **args)
 

@@ -12,6 +12,7 @@ from rwq_cli.core.batches import BUDGET
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import is_unknown, translate
+from rwq_cli.core.server.link import Link
 from rwq_cli.core.server.patience import READS_ONLY, CancelToken
 
 # Keys that one call examines: few stay in the processor's cache, many take the server some five
@@ -83,12 +84,7 @@ class _Window:
             patience = Patience(endpoint)
             with endpoint.lend(writes=not self._reads_only, patience=patience) as link:
                 while self._call is not None or self._sent:
-                    while self._call is not None and not (self._is_full() or self._has_ended):
-                        call, self._call = self._call, None
-                        # Outstanding even if sending fails: it must not be sent once more.
-                        self._sent.append((call, 0))
-                        self._sent[-1] = call, link.send([call])
-                        self._next(source)
+                    self._send_ahead(link, source)
                     if not self._sent:
                         return
                     read = [link.read(self._sent[0][0])]
@@ -118,6 +114,15 @@ class _Window:
                 refusal = endpoint.error_of(reply, call)
                 reply = (self._send_again([call], refusal) or [reply])[0]
             yield self._settled(reply)
+
+    def _send_ahead(self, link: Link, source: Iterator[Command | None]) -> None:
+        """Send calls until the window is full, or the source pauses or ends."""
+        while self._call is not None and not (self._is_full() or self._has_ended):
+            call, self._call = self._call, None
+            # Outstanding even if sending fails: it must not be sent once more.
+            self._sent.append((call, 0))
+            self._sent[-1] = call, link.send([call])
+            self._next(source)
 
     def _send_again(
         self, calls: Sequence[Command], error: errors.ServerError

@@ -125,15 +125,15 @@ class WorkSession:
         return min(self._error_since_s, self.held.refused_since_s)
 
     def _send(self, endings: Sequence[Ended], request: lease.LeaseRequest | None = None) -> None:
+        """End jobs, and take new ones if there is a request, in one round trip."""
         only = self._queues[0] if len(self._queues) == 1 else None
-        joined: Ended | None = None
-        if request and only and len(endings) == 1 and endings[0].step.is_plain:
-            # Nearly always: the call that takes items does that, too.
-            (joined,) = endings
-        calls = [] if joined else calls_for(endings, self._result_ttl_s)
+        # Nearly always, the call that takes items also completes the one that was worked on.
+        is_joined = bool(request and only and len(endings) == 1 and endings[0].step.is_plain)
+        calls = [] if is_joined else calls_for(endings, self._result_ttl_s)
         commands = [command for command, _ in calls]
         if request is not None and only is not None:
-            done = (joined.job.item_id, joined.job.holder) if joined else ()
+            job = endings[0].job if is_joined else None
+            done = (job.item_id, job.holder) if job else ()
             commands.append(lease.first_lease(only, request, *done))
         elif request is not None:
             commands += self.waiter.look_commands()
@@ -152,15 +152,8 @@ class WorkSession:
                 self._doubt(reply, alike)
             else:
                 again += self.held.note_reply(alike, reply)
-        if joined:
-            if isinstance(replies[0], ServerError):
-                self._doubt(replies[0], endings)
-                again += [] if replies[0].in_doubt else [joined]
-            elif replies[0][4]:
-                # It was completed.
-                self.held.settle(joined)
-            else:
-                again.append(joined)
+        if is_joined:
+            again += self._note_joined(endings[0], replies[0])
         refusals = [reply for reply in replies if isinstance(reply, ServerError)]
         if not refusals:
             self._note_answer()
@@ -173,6 +166,16 @@ class WorkSession:
                 self._send(again)
         if refusals:
             raise refusals[0]
+
+    def _note_joined(self, ended: Ended, reply: Any) -> list[Ended]:
+        """Note whether the call that took items has completed that one; else it is to be sent."""
+        if isinstance(reply, ServerError):
+            self._doubt(reply, [ended])
+            return [] if reply.in_doubt else [ended]
+        if not lease.LeasedBatch.of(ended.job.handle, reply).has_completed:
+            return [ended]
+        self.held.settle(ended)
+        return []
 
     def _doubt(
         self,
