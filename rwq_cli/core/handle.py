@@ -92,44 +92,38 @@ class Queue:
     def script(
         self, name: str, *rest: Any, dry_run: bool = False, reads_only: bool = False, **args: Any
     ) -> Command:
-        """A command for `call_all` that runs a script; see `run` and `ScriptCommand`."""
+        """A command that runs a script; see `run` and `ScriptCommand`."""
+        if dry_run:
+            # A dry run changes nothing, not even idle times.
+            self.connection.set_no_touch()
+        self.check_one_slot()
         words = script_words(name, rest, **args)
-        return self._command(name, self._head(dry_run), words, reads_only=reads_only or dry_run)
-
-    def _command(
-        self, name: str, head: Sequence[bytes], words: Sequence[object], *, reads_only: bool = False
-    ) -> Command:
         if len(words) > WORDS_MAX:
             raise ValueError(f"{name} got {len(words)} words; Lua unpacks at most {WORDS_MAX}")
-        self.check_one_slot()
         keys = (*self.keys.structures, *[self.keys.absent] * self.connection.is_cluster)
-        return ScriptCommand(name, keys, (*head, *words), reads_only=reads_only)
+        # As `prelude.lua` names them.
+        head = (*self.keys.id_prefixes, self.keys.result_prefix, b"1" if dry_run else b"0")
+        return ScriptCommand(name, keys, (*head, *words), reads_only=reads_only or dry_run)
 
     def budget(self, script: str) -> Budget:
         """What a call of a script may take."""
         return BUDGET._replace(items=items_max(script))
 
     def run_each(
-        self,
-        script: str,
-        calls: Iterable[tuple[Batch, Sequence[Any]] | None],
-        *,
-        dry_run: bool = False,
-        reads_only: bool = False,
+        self, calls: Iterable[tuple[Batch, Command] | None], *, reads_only: bool = False
     ) -> Iterator[tuple[Batch, Any]]:
-        """Run a script for each batch, with its `script_words`, as `Connection.stream` does.
+        """Send the `script` of each batch, as `Connection.stream` does.
 
         Yields each batch that is not refused with its reply. After a lost reply, those without one
         are in doubt.
         """
-        head = self._head(dry_run)
         sent: deque[Batch] = deque()
 
         def commands() -> Iterator[Command | None]:
             for call in calls:
                 if call is not None:
                     sent.append(call[0])
-                yield None if call is None else self._command(script, head, call[1])
+                yield call and call[1]
 
         # Also if there are no calls.
         self.check_one_slot()
@@ -142,32 +136,19 @@ class Queue:
                     yield batch, reply
 
     def act_each(
-        self,
-        script: str,
-        calls: Iterable[tuple[Sequence[bytes], Sequence[Any]] | None],
-        *,
-        dry_run: bool = False,
+        self, calls: Iterable[tuple[Sequence[bytes], Command] | None]
     ) -> Iterator[OutcomeBatch]:
-        """The outcomes of a script for each batch of IDs that is not refused."""
-        replies = self.run_each(script, calls, dry_run=dry_run)
-        return (OutcomeBatch.from_reply(ids, reply) for ids, reply in replies)
+        """The outcomes of the script of each batch of IDs that is not refused."""
+        return (OutcomeBatch.from_reply(ids, reply) for ids, reply in self.run_each(calls))
 
     def read_each(
         self, script: str, ids: Iterable[bytes | Flush], **args: Any
     ) -> Iterator[tuple[Sequence[bytes], Any]]:
         """The replies of a script that writes nothing for each batch of IDs within its budget, but
         for those that are refused."""
-        words = script_words(script, **args)
         batches = in_batches(ids, items_max=self.budget(script).items)
-        calls = ((batch, (*words, *batch)) for batch in batches)
-        return self.run_each(script, calls, reads_only=True)
-
-    def _head(self, dry_run: bool) -> tuple[bytes, ...]:
-        # The first ARGV of every script, as `prelude.lua` names them.
-        if dry_run:
-            # A dry run changes nothing, not even idle times.
-            self.connection.set_no_touch()
-        return (*self.keys.id_prefixes, self.keys.result_prefix, b"1" if dry_run else b"0")
+        calls = ((batch, self.script(script, *batch, **args)) for batch in batches)
+        return self.run_each(calls, reads_only=True)
 
     def sibling(self, name: "bytes | str | Queue") -> "Queue":
         """The queue with this name on the same connection; a handle is that of the queue itself."""

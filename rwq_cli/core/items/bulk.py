@@ -25,8 +25,8 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.lookup import Places, look_twice, places_of
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY, Expected, Located, hashed_bytes, with_data
 from rwq_cli.core.state.snapshots import End, ItemSnapshot, Skipped, read_snapshots
 
@@ -67,7 +67,7 @@ def by_script(
 
     budget = queue.budget(script)
 
-    def requests(call: Located) -> Iterator[tuple[Sequence[bytes], Sequence[object]]]:
+    def requests(call: Located) -> Iterator[tuple[Sequence[bytes], Command]]:
         conditions = expected if call.saved is None else expected._replace(tokens=call.saved)
         tokens = conditions.tokens or {}
 
@@ -80,10 +80,11 @@ def by_script(
             if part.looked_twice is not None:
                 flags = ("01"[item_id not in part.looked_twice] for item_id in part.ids)
                 by_name["is_first_look"] = "".join(flags)
-            yield part.ids, script_words(script, conditions.id_args(part.ids), **by_name)
+            words = conditions.id_args(part.ids)
+            yield part.ids, queue.script(script, *words, dry_run=dry_run, **by_name)
 
     def act(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
-        return queue.act_each(script, chain.from_iterable(map(requests, calls)), dry_run=dry_run)
+        return queue.act_each(chain.from_iterable(map(requests, calls)))
 
     return act
 

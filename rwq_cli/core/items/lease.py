@@ -15,7 +15,7 @@ from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.lookup import with_details
 from rwq_cli.core.items.bulk import read_items, rounds
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.lua import items_max, script_words
+from rwq_cli.core.lua import items_max
 from rwq_cli.core.model import PREVIEW_BYTES, Batched, Item, Lease, State, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.reads import parse_lease, parse_returns
@@ -200,14 +200,14 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
         queue.progress.begin("leasing", lambda: min(wanted, waiting()))
     requested, is_empty = deque[int](), False
 
-    def calls() -> Iterator[tuple[Sequence[bytes], Sequence[object]]]:
+    def calls() -> Iterator[tuple[Sequence[bytes], Command]]:
         while not is_empty and (items := min(items_max("lease"), count - sum(requested))) > 0:
             requested.append(items)
             # How many are in doubt after a lost reply is not known.
-            yield (), script_words("lease", **request.args(items))
+            yield (), queue.script("lease", **request.args(items))
 
     while count > 0 and not is_empty:
-        for _, reply in queue.run_each("lease", calls()):
+        for _, reply in queue.run_each(calls()):
             requested.popleft()
             batch = LeasedBatch.of(queue, reply, Lease(request.holder, request.lease_ms))
             count -= len(batch)

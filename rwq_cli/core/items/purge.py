@@ -17,7 +17,6 @@ from rwq_cli.core.items.bulk import Journal, Seen, by_script, in_rounds
 from rwq_cli.core.items.complete import REMOVE_ARGS
 from rwq_cli.core.items.repairs import prune
 from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
-from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.reads import read_facts
@@ -199,8 +198,8 @@ def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:
     """Delete the remaining keys that belong to no item."""
     keys, script = queue.keys, "delete_stray_leases"
     batches = in_batches(leases, items_max=queue.budget(script).items)
-    calls = ((ids, script_words(script, ids, endless_only=False)) for ids in batches)
-    deque(queue.run_each(script, calls), maxlen=0)
+    calls = ((ids, queue.script(script, *ids, endless_only=False)) for ids in batches)
+    deque(queue.run_each(calls), maxlen=0)
     for batch in in_batches(keys.undo(mark) for mark in marks if mark != keys.UNDO_SERVER):
         types = queue.call_all([("TYPE", key) for key in batch])
         ours = [key for key, kind in zip(batch, types, strict=True) if kind == b"string"]

@@ -17,8 +17,8 @@ from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import Journal, Seen, in_rounds, read_items, recorded
 from rwq_cli.core.items.lines import Line, batches_of_a_kind
 from rwq_cli.core.items.results import restore_results
-from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import Located, hashed_bytes, token_of
 from rwq_cli.core.state.reads import existing
 from rwq_cli.core.state.rules import is_guard
@@ -168,20 +168,20 @@ class _Restoration:
         """Call the script for lines, with where it looks for items, and what it may replace."""
         sent = deque[Sequence[Line]]()
 
-        def requests() -> Iterator[tuple[Sequence[Line], Sequence[object]] | None]:
+        def requests() -> Iterator[tuple[Sequence[Line], Command] | None]:
             for lines, located, replaceable in calls:
                 sent.append(lines)
-                yield (lines, self._words(lines, located, replaceable)) if lines else None
+                yield (lines, self._command(lines, located, replaceable)) if lines else None
 
-        for lines, reply in self.queue.run_each("restore", requests(), dry_run=self.dry_run):
+        for lines, reply in self.queue.run_each(requests()):
             while (oldest := sent.popleft()) is not lines:
                 # A pause, or refused.
                 self.acknowledged.skip(len(oldest))
             yield OutcomeBatch.from_reply([line.entry.item_id for line in lines], reply)
 
-    def _words(
+    def _command(
         self, lines: Sequence[Line], located: Located, replaceable: Mapping[bytes, bytes]
-    ) -> Sequence[object]:
+    ) -> Command:
         words: list[object] = []
         for line in lines:
             item, left_ms = line.item, -2
@@ -194,8 +194,15 @@ class _Restoration:
             numbers = item.due_ms, item.buried_ms, item.returns
             words += ("" if number is None else repr(number) for number in numbers)
             words.append(replaceable.get(item.item_id, b""))
-        args = {"marks": self.marks, "on_conflict": self.on_conflict.value, "front": self.front}
-        return script_words("restore", words, **located.args(), **args)
+        return self.queue.script(
+            "restore",
+            *words,
+            dry_run=self.dry_run,
+            marks=self.marks,
+            on_conflict=self.on_conflict.value,
+            front=self.front,
+            **located.args(),
+        )
 
     def _replace(self, part: Sequence[Line]) -> Iterator[OutcomeBatch]:
         """Restore lines, and replace only items that were read, and are in any journal.
@@ -322,10 +329,11 @@ def edit_items(
     """
     kept = None if dry_run else journal
 
-    def calls(edits: Iterable[Edit]) -> Iterator[tuple[list[bytes], Sequence[object]]]:
+    def calls(edits: Iterable[Edit]) -> Iterator[tuple[list[bytes], Command]]:
         for batch in queue.budget("set_data").split(edits, _edited_bytes):
             words = (word for item, new in batch for word in (item.item_id, item.data, new))
-            yield [item.item_id for item, _ in batch], script_words("set_data", words)
+            ids = [item.item_id for item, _ in batch]
+            yield ids, queue.script("set_data", *words, dry_run=dry_run)
 
     def edited() -> Iterator[OutcomeBatch]:
         if dry_run:
@@ -338,7 +346,7 @@ def edit_items(
             changes = [(item, new) for item, new in group if new != item.data]
             items = [item for item, _ in changes]
             by = [sha256(new).hexdigest() for _, new in changes]
-            act = queue.act_each("set_data", calls(changes), dry_run=dry_run)
-            yield from recorded(queue, kept, items, act, Status.SET, replaced_by=by)
+            outcomes = queue.act_each(calls(changes))
+            yield from recorded(queue, kept, items, outcomes, Status.SET, replaced_by=by)
 
     return Outcomes(acknowledged(queue.progress, edited()))

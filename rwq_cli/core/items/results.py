@@ -14,8 +14,8 @@ from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, read_re
 from rwq_cli.core.items.bulk import Journal
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Counts, OutcomeBatch, State
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.reads import existing
 
 
@@ -103,17 +103,19 @@ def restore_results(
             if old := [key.result for key in keys if key.result is not None]:
                 journal.write(old, [new_times[result.item_id] for result in old])
             replaceable.update((result.item_id, str(result.completed_ms)) for result in old)
-    script = "restore_results"
-    args = {"marks": marks, "replaces": replaces}
-    batches = queue.budget(script).split(results, lambda pair: len(pair[1].result or b""))
-    calls = (
-        (
-            [result.item_id for _, result in batch],
-            script_words(script, _result_words(batch, replaceable), **args),
-        )
-        for batch in batches
-    )
-    for outcomes in queue.act_each(script, calls, dry_run=dry_run):
+
+    def calls() -> Iterator[tuple[list[bytes], Command]]:
+        limit = queue.budget("restore_results")
+        for batch in limit.split(results, lambda pair: len(pair[1].result or b"")):
+            words = _result_words(batch, replaceable)
+            yield (
+                [result.item_id for _, result in batch],
+                queue.script(
+                    "restore_results", *words, marks=marks, replaces=replaces, dry_run=dry_run
+                ),
+            )
+
+    for outcomes in queue.act_each(calls()):
         yield outcomes
         queue.progress.advance(len(outcomes))
 

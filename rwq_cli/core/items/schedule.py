@@ -2,7 +2,7 @@
 (`put.lua`); kicking and promoting them (`push_scheduled.lua`)."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -12,8 +12,8 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ScheduledCursor
 from rwq_cli.core.items.bulk import by_script, run
-from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY, Expected, Located
 
 # The guard of a buried item holds the reason twice, once under each lease name.
@@ -30,20 +30,24 @@ def touch(
     dry_run: bool = False,
 ) -> Outcomes:
     """Give live leases a new expiry; see `WorkQueue.touch_many`."""
-    args = {"lease_ms": lease_time_ms(lease_s), "has_owners": owner is not None}
+    lease_ms, has_owners = lease_time_ms(lease_s), owner is not None
 
-    def calls() -> Iterator[tuple[list[bytes], Sequence[object]] | None]:
+    def calls() -> Iterator[tuple[list[bytes], Command] | None]:
         queue.progress.begin("touching")
         for block in in_batches(ids, items_max=BLOCK_IDS):
             for batch in in_batches(block, items_max=queue.budget("touch").items):
                 once = list(dict.fromkeys(batch))
                 rest = once if owner is None else [word for i in once for word in (i, owner)]
-                yield once, script_words("touch", rest, **args)
+                yield (
+                    once,
+                    queue.script(
+                        "touch", *rest, dry_run=dry_run, lease_ms=lease_ms, has_owners=has_owners
+                    ),
+                )
             # The source may pause here.
             yield None
 
-    batches = queue.act_each("touch", calls(), dry_run=dry_run)
-    return Outcomes(acknowledged(queue.progress, batches))
+    return Outcomes(acknowledged(queue.progress, queue.act_each(calls())))
 
 
 def put_args(

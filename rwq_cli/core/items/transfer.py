@@ -17,8 +17,8 @@ from rwq_cli.core.items.lock import QueueLock
 from rwq_cli.core.items.restore import restore
 from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import BURIED_GUARD, MOVING
-from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.server.patience import CancelToken
 from rwq_cli.core.state.expected import Expected, Located, token_of
 from rwq_cli.core.state.reads import existing
@@ -198,15 +198,21 @@ class Transfer:
 
     def _remove_originals(self, items: Iterable[ItemSnapshot]) -> dict[bytes, Status]:
         """Remove items here, and write that down: those that are still as they were copied."""
-        args = {"reason": self._leaving, "moved": self._moved, "holder": self._lock.holder}
         batches = self._here.budget("remove_buried").split(items, _size_of)
         calls = []
         for number, batch in enumerate(batches):
-            rest = [word for item in batch for word in (item.item_id, token_of(item.data))]
-            words = script_words("remove_buried", rest, begins=number == 0, **args)
-            calls.append(([item.item_id for item in batch], words))
+            words = [word for item in batch for word in (item.item_id, token_of(item.data))]
+            command = self._here.script(
+                "remove_buried",
+                *words,
+                reason=self._leaving,
+                moved=self._moved,
+                holder=self._lock.holder,
+                begins=number == 0,
+            )
+            calls.append(([item.item_id for item in batch], command))
         statuses: dict[bytes, Status] = {}
-        for ids, reply in self._here.run_each("remove_buried", calls):
+        for ids, reply in self._here.run_each(calls):
             if not reply[0]:
                 raise self._lock.lost()
             outcomes = OutcomeBatch.from_reply(ids, reply)
@@ -214,13 +220,14 @@ class Transfer:
         return statuses
 
     def _remove_copies(self, ids: Iterable[bytes], reason: bytes) -> None:
-        args = {"reason": reason, "moved": None, "holder": None, "begins": False}
+        def command(batch: Sequence[bytes]) -> Command:
+            words = (word for item_id in batch for word in (item_id, ""))
+            return self._there.script(
+                "remove_buried", *words, reason=reason, moved=None, holder=None, begins=False
+            )
+
         batches = in_batches(ids, items_max=self._there.budget("remove_buried").items)
-        calls = (
-            (batch, script_words("remove_buried", [w for i in batch for w in (i, "")], **args))
-            for batch in batches
-        )
-        deque(self._there.run_each("remove_buried", calls), maxlen=0)
+        deque(self._there.run_each((batch, command(batch)) for batch in batches), maxlen=0)
 
     def finishing(self) -> Iterator[OutcomeBatch]:
         """What `begin` would finish."""

@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.reads import parse_facts, parse_returns
@@ -69,10 +68,10 @@ def read_snapshots(
     budget = queue.budget("snapshot")
     parts = (part for call in calls if call.ids for part in call.within(budget))
     requests = (
-        (part, script_words("snapshot", part.ids, bytes_max=budget.bytes, **part.args()))
+        (part, queue.script("snapshot", *part.ids, bytes_max=budget.bytes, **part.args()))
         for part in parts
     )
-    for call, reply in queue.run_each("snapshot", requests, reads_only=True):
+    for call, reply in queue.run_each(requests, reads_only=True):
         while True:
             count = len(reply) // _FIELDS
             yield call.part(0, count), list(_snapshots(queue, call.ids, reply, skipped))

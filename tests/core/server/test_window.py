@@ -18,14 +18,15 @@ from rwq_cli.core.server.link import Link
 from tests.conftest import QUEUE, StartServer
 
 
-def add_args(*numbers: int, data: bytes = b"data") -> list[tuple[bytes | str, ...]]:
-    """Arguments for one call of `add` for each number, which adds the item of that name."""
-    return [("any", "", b"%d" % number, data) for number in numbers]
+def add_args(*numbers: int, data: bytes = b"data") -> list[tuple[bytes, bytes]]:
+    """What one call of `add` for each number has: the item of that name."""
+    return [(b"%d" % number, data) for number in numbers]
 
 
-def add_each(connection: Connection, calls: Iterable[Any]) -> Iterator[Any]:
-    batches = (None if call is None else ((), call) for call in calls)
-    return (reply for _, reply in Queue(connection, QUEUE).run_each("add", batches))
+def add_each(connection: Connection, calls: Iterable[tuple[bytes, bytes] | None]) -> Iterator[Any]:
+    queue = Queue(connection, QUEUE)
+    commands = (c and ((), queue.script("add", *c, ids_are="any", delays="")) for c in calls)
+    return (reply for _, reply in queue.run_each(commands))
 
 
 def ids(*numbers: int) -> list[bytes]:
