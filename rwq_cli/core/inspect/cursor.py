@@ -1,7 +1,7 @@
 """Reading lists and sorted sets of any length in pages while others change them."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -227,11 +227,16 @@ def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:
     return lambda: sum(queue.call_all([("LLEN", key) for key in lists]))
 
 
-def read_first_pages(queue: Queue, *cursors: ListCursor | ScheduledCursor) -> None:
+def read_first_pages(
+    queue: Queue, *cursors: ListCursor | ScheduledCursor, before: Sequence[Command] = ()
+) -> list[Any]:
     """Read the first pages in one round trip, up to the first that is not all there is: what comes
-    after that one is read in its turn, so that what moves on meanwhile is not missed."""
-    replies = queue.call_all([cursor.first_command() for cursor in cursors])
-    for cursor, reply in zip(cursors, replies, strict=True):
+    after that one is read in its turn, so that what moves on meanwhile is not missed. Returns the
+    replies to the commands that come before."""
+    commands = [*before, *(cursor.first_command() for cursor in cursors)]
+    replies = queue.call_all(commands)
+    for cursor, reply in zip(cursors, replies[len(before) :], strict=True):
         cursor.start(reply)
         if len(reply) >= cursor.page_size:
             break
+    return replies[: len(before)]

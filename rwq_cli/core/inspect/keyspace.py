@@ -102,6 +102,8 @@ class Survey:
         # How many keys begin with the queue's name and look like those of no queue; the first few.
         self.unowned = 0
         self.examples: list[bytes] = []
+        # Whether there were counts of returns when the walk began.
+        self._has_returns = False
         # How many data keys there are, about: SCAN may return a key twice. How many of their items
         # have a count of returns, and the sum of those.
         self.items = self.returned = self.returns = 0
@@ -123,7 +125,8 @@ class Survey:
         listed.clear()
         suspects.update(dict.fromkeys(unlisted))
         done: set[bytes] = set()
-        for _, page in self._queue.connection.scan(("HSCAN", self._queue.keys.returns)):
+        counts = self._queue.connection.scan(("HSCAN", self._queue.keys.returns))
+        for _, page in counts if self._has_returns else ():
             # Fields and values in turn; some perhaps twice.
             fresh = [item_id for item_id in page[::2] if item_id not in done]
             done.update(fresh)
@@ -142,7 +145,8 @@ class Survey:
         lists = [ListCursor(queue, key) for key in (keys.main, keys.processing, keys.cleaning)]
         main, processing, cleaning = lists
         zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]
-        read_first_pages(queue, *lists, *zsets)
+        before = (("EXISTS", keys.returns),)
+        (self._has_returns,) = read_first_pages(queue, *lists, *zsets, before=before)
         listed: set[bytes] = set()
         suspects: dict[bytes, None] = {}
         looked_at: set[bytes] = set()

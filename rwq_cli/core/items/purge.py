@@ -170,11 +170,11 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
     first. All of them are read before the first block."""
     keys = queue.keys
     lists = keys.main, keys.processing
-    # What is to the left of the newest entry was pushed since.
-    newest, now = queue.call_all([("LINDEX", keys.main, 0), ("TIME",)])
     cursors = [ListCursor(queue, key) for key in lists]
     zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]
-    read_first_pages(queue, *cursors, *zsets)
+    # What is to the left of the newest entry was pushed since.
+    before = ("LINDEX", keys.main, 0), ("TIME",)
+    newest, now = read_first_pages(queue, *cursors, *zsets, before=before)
     main, processing = (
         [(at, cursor.offset, page) for page in cursor] for at, cursor in enumerate(cursors)
     )

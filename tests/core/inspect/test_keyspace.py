@@ -76,7 +76,7 @@ def test_no_live_item_looks_lost_whenever_it_moves(
         lost = found(WorkQueue(interleaved, QUEUE)).keys() & {"orphaned", "unlisted"}
         calls = len(interleaved.calls)
         assert not lost
-    assert calls > 2
+    assert calls > 1
 
 
 def test_every_list_and_zset_gives_its_queue_away(connection: Connection, raw: Redis) -> None:
