@@ -318,7 +318,8 @@ class TestServer:
     def test_a_restarted_server_is_known_another_asked(
         self, rwq: Rwq, start_server: StartServer, port: int, kind: str
     ) -> None:
-        server = start_server("--port", str(port), "--appendonly", "yes")
+        durable = "--appendonly", "yes", "--appendfsync", "always"
+        server = start_server("--port", str(port), *durable)
         there = ("-u", f"redis://127.0.0.1:{port}/0")
         rwq("add", "--id", "a", "data", *there)
         rwq("rm", "a", "--yes", *there)
