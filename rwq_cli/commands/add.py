@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
+from rwq_cli.cli.command import provided
 from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, parse_id
 from rwq_cli.cli.reports import OUTCOME_FIELDS, bad_record_reporter, kind_of, report_of
@@ -43,112 +43,58 @@ def _time(text: str) -> str:
     return text
 
 
-@command(
-    record=OUTCOME_FIELDS,
-    ok="done; items whose ID exists are counted as duplicates",
-    no="every record was rejected",
-    excludes=["--id --id-from", "--delay --at"],
-)
-def add(
-    settings: Settings,
-    data: Annotated[list[str] | None, argument("[DATA...]", "The items; - or none: stdin.")] = None,
-    file: Annotated[list[str] | None, option("-f, --file FILE", "Read a file; - is stdin.")] = None,
+class Adding(NamedTuple):
+    """What to add, and how: the options of the command."""
+
+    settings: Settings
+    data: Annotated[list[str] | None, argument("[DATA...]", "The items; - or none: stdin.")] = None
+    file: Annotated[list[str] | None, option("-f, --file FILE", "Read a file; - is stdin.")] = None
     input_format: Annotated[
         InputFormat,
         option("--format FORMAT", "lines, jsonl (data, data_b64, id, delay), nul, raw (one each)."),
-    ] = InputFormat.LINES,
-    item_id: Annotated[bytes | None, option("--id ID", "The single item's ID.", parse_id)] = None,
+    ] = InputFormat.LINES
+    item_id: Annotated[bytes | None, option("--id ID", "The single item's ID.", parse_id)] = None
     id_from: Annotated[
         IdRule | None,
         option(
             "--id-from RULE", "uuid (default); from data: sha256, line, field:NAME.", parse_id_rule
         ),
-    ] = None,
-    unchecked: Annotated[bool, option("--unchecked", "Skip the check for duplicates.")] = False,
+    ] = None
+    unchecked: Annotated[bool, option("--unchecked", "Skip the check for duplicates.")] = False
     binary_ids: Annotated[
         bool, option("--binary-ids", "Add IDs that are not UTF-8, too: other clients fail on them.")
-    ] = False,
+    ] = False
     delay_s: Annotated[
         Duration | None, option("--delay DUR", "Delay them; a JSON line's delay wins.")
-    ] = None,
+    ] = None
     at: Annotated[
         str | None,
         option(
             "--at TIME", "Until 08:00, 2026-11-22T08:00 (Z, +01:00), @UNIX (server's clock).", _time
         ),
-    ] = None,
-    strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
+    ] = None
+    strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False
     reconnect_s: Annotated[
         Duration | None,
         option("--reconnect DUR", "Retry for this long if the server is lost; needs IDs."),
-    ] = None,
-    dry_run: DryRunOption = False,
-) -> ExitStatus:
-    """Add items from arguments, files or stdin. With several -q, an item's ID determines its
-    queue, so that an item added again is found to be a duplicate.
+    ] = None
+    dry_run: DryRunOption = False
 
-    rwq add -q jobs 'resize cat.png' 'resize dog.png'
-    rwq add -q jobs -f urls.txt --id-from sha256
-    jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl
-    rwq add -q jobs --delay 5m 'try again'
-    rwq add -q jobs --at 08:00 -f urls.txt
-    rwq add -q '{jobs:1}' -q '{jobs:2}' -f urls.txt --id-from sha256
-    """
-    plan = _Plan(
-        *_sources(data or (), file or ()),
-        input_format=input_format,
-        item_id=item_id,
-        id_from=id_from,
-        unchecked=unchecked,
-        binary_ids=binary_ids,
-        strict=strict,
-        reconnect_s=reconnect_s,
-        dry_run=dry_run,
-    )
-    plan.check()
-    queues = open_queues(settings)
-    if len(queues) > 1 and reconnect_s is not None:
-        raise InvalidArgument("--reconnect adds to one queue", "give -q once")
-    reader = plan.reader(settings, _due(settings, queues[0], delay_s, at))
-    items = plan.items(settings, reader)
-    return _add(settings, queues, plan, reader, items)
-
-
-def _sources(data: Sequence[str], files: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """The items that are arguments, and the files to read; one of them is empty."""
-    if data == ["-"]:
-        data, files = (), [*files, "-"]
-    if "-" in data:
-        raise InvalidArgument(
-            "- reads the items from stdin, and cannot be combined with other items",
-            "drop the other items; echo - | rwq add adds one that is a -",
-        )
-    if data and files:
-        raise InvalidArgument(
-            "items come from arguments or from files, not both", "use one of them"
-        )
-    return data, files
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Options:
-    input_format: InputFormat
-    item_id: bytes | None
-    id_from: IdRule | None
-    unchecked: bool
-    binary_ids: bool
-    strict: bool
-    reconnect_s: float | None
-    dry_run: bool
-
-
-@dataclass(frozen=True)
-class _Plan(_Options):
-    """What is added, and how."""
-
-    data: Sequence[str]
-    # Without data, at least stdin.
-    files: Sequence[str]
+    def sources(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the items that are arguments, and the files to read; at least one is empty."""
+        data, files = self.data or (), self.file or ()
+        if data == ["-"]:
+            data, files = (), [*files, "-"]
+        if "-" in data:
+            raise InvalidArgument(
+                "- reads the items from stdin, and cannot be combined with other items",
+                "drop the other items; echo - | rwq add adds one that is a -",
+            )
+        if data and files:
+            raise InvalidArgument(
+                "items come from arguments or from files, not both", "use one of them"
+            )
+        return data, files
 
     def check(self) -> None:
         if self.item_id is not None and not (self.binary_ids or is_text(self.item_id)):
@@ -160,58 +106,76 @@ class _Plan(_Options):
                 "use --id-from, not --unchecked",
             )
 
-    def reader(self, settings: Settings, due: Due | None) -> RecordReader:
+    def due(self, queue: WorkQueue) -> Due | None:
+        """Return when the items are due, by the server's clock; note a time that may be wrong."""
+        if self.at is None:
+            return Due(self.delay_s * 1000, from_now=True) if self.delay_s else None
+        now_ms = queue.now_ms()
+        unix_ms = parse_time(self.at, lambda: now_ms)
+        if (note := time_note(self.at, unix_ms, now_ms)) is not None:
+            self.settings.environment.note(f"rwq: note: --at {escaped_text(note)}")
+        return Due(unix_ms, from_now=False)
+
+    def reader(self, due: Due | None) -> RecordReader:
         reader = RecordReader(
-            settings.environment,
+            self.settings.environment,
             self.input_format,
             self.id_from or records.random_id,
             strict=self.strict,
-            report=bad_record_reporter(settings, "not added"),
+            report=bad_record_reporter(self.settings, "not added"),
             due=due,
             binary_ids=self.binary_ids,
         )
-        if settings.progress is not None:
-            settings.progress.fraction = reader.fraction
+        if self.settings.progress is not None:
+            self.settings.progress.fraction = reader.fraction
         return reader
 
-    def items(self, settings: Settings, reader: RecordReader) -> Iterator[NewItems | Flush]:
-        if self.data:
-            items = reader.from_arguments(self.data)
-        else:
-            items = reader.from_files(self.files or ["-"])
-        if not self.data and not self.files and settings.environment.stdin_is_terminal:
-            settings.environment.note("reading items from the terminal, one per line; Ctrl-D ends")
+    def items(self, reader: RecordReader) -> Iterator[NewItems | Flush]:
+        environment, (data, files) = self.settings.environment, self.sources()
+        items = reader.from_arguments(data) if data else reader.from_files(files or ["-"])
+        if not (data or files) and environment.stdin_is_terminal:
+            environment.note("reading items from the terminal, one per line; Ctrl-D ends")
         return items if self.item_id is None else records.with_id(items, self.item_id)
 
 
-def _due(settings: Settings, queue: WorkQueue, delay_s: float | None, at: str | None) -> Due | None:
-    """When the items are due, by the server's clock; a time that may be a mistake is noted."""
-    if at is None:
-        return Due(delay_s * 1000, from_now=True) if delay_s else None
-    now_ms = queue.now_ms()
-    unix_ms = parse_time(at, lambda: now_ms)
-    if (note := time_note(at, unix_ms, now_ms)) is not None:
-        settings.environment.note(f"rwq: note: --at {escaped_text(note)}")
-    return Due(unix_ms, from_now=False)
+@command(
+    record=OUTCOME_FIELDS,
+    ok="done; items whose ID exists are counted as duplicates",
+    no="every record was rejected",
+    excludes=["--id --id-from", "--delay --at"],
+)
+@provided("adding", Adding)
+def add(settings: Settings, adding: Adding) -> ExitStatus:
+    """Add items from arguments, files or stdin. With several -q, an item's ID determines its
+    queue, so that an item added again is found to be a duplicate.
+
+    rwq add -q jobs 'resize cat.png' 'resize dog.png'
+    rwq add -q jobs -f urls.txt --id-from sha256
+    jq -c '{id: .key, data: .}' dump.json | rwq add -q jobs --format jsonl
+    rwq add -q jobs --delay 5m 'try again'
+    rwq add -q jobs --at 08:00 -f urls.txt
+    rwq add -q '{jobs:1}' -q '{jobs:2}' -f urls.txt --id-from sha256
+    """
+    adding.sources()
+    adding.check()
+    queues = open_queues(settings)
+    if len(queues) > 1 and adding.reconnect_s is not None:
+        raise InvalidArgument("--reconnect adds to one queue", "give -q once")
+    return _add(queues, adding, adding.reader(adding.due(queues[0])))
 
 
-def _add(
-    settings: Settings,
-    queues: Sequence[WorkQueue],
-    plan: _Plan,
-    reader: RecordReader,
-    items: Iterable[NewItems | Flush],
-) -> ExitStatus:
+def _add(queues: Sequence[WorkQueue], adding: Adding, reader: RecordReader) -> ExitStatus:
     """Add the items, each to the queue that its ID picks, and show what became of them."""
+    settings, items, dry_run = adding.settings, adding.items(reader), adding.dry_run
     added: Counter[bytes] = Counter()
     batches: Iterable[tuple[bytes, OutcomeBatch]]
     extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}  # noqa: E731
     if len(queues) > 1:
-        batches = add_spread(queues, items, unique=plan.unchecked, dry_run=plan.dry_run)
+        batches = add_spread(queues, items, unique=adding.unchecked, dry_run=dry_run)
         tally = Tally(
             _KIND,
             None,
-            dry_run=plan.dry_run,
+            dry_run=dry_run,
             explain=lambda failed: ("one of its keys has the wrong type" for _ in failed),
             where=lambda: f" ({_named(added)} on {settings.server_label})",
             extra=extra,
@@ -219,8 +183,8 @@ def _add(
         out = settings.out.report(tally)
     else:
         (queue,) = queues
-        batches = ((queue.name, batch) for batch in _batches(settings, queue, items, plan))
-        out = report_of(settings, queue, _KIND, dry_run=plan.dry_run, extra=extra)
+        batches = ((queue.name, batch) for batch in _batches(queue, items, adding))
+        out = report_of(settings, queue, _KIND, dry_run=dry_run, extra=extra)
     with out:
         for name, batch in batches:
             added[name] += batch.count(Status.ADDED)
@@ -240,10 +204,10 @@ def _named(added: Mapping[bytes, int]) -> str:
 
 
 def _batches(
-    settings: Settings, queue: WorkQueue, items: Iterable[NewItems | Flush], plan: _Plan
+    queue: WorkQueue, items: Iterable[NewItems | Flush], adding: Adding
 ) -> Iterator[OutcomeBatch]:
     """Add items; while a lost server may come back, send unacknowledged ones again."""
-    unique, dry_run, reconnect_s = plan.unchecked, plan.dry_run, plan.reconnect_s
+    unique, dry_run, reconnect_s = adding.unchecked, adding.dry_run, adding.reconnect_s
     if reconnect_s is None:
         yield from add_batches(queue, items, unique=unique, dry_run=dry_run).batches
         return
@@ -274,7 +238,7 @@ def _batches(
             if lost_s is None:
                 lost_s = now_s
                 note = f"rwq: {escaped_text(error.message)}; trying again for "
-                settings.environment.error(note + human.duration(reconnect_s))
+                adding.settings.environment.error(note + human.duration(reconnect_s))
             if not error.is_transient or now_s - lost_s >= reconnect_s:
                 raise
             queue.clock.sleep(_RETRY_S)

@@ -164,7 +164,7 @@ def test_an_import_asks_before_it_replaces(
 @pytest.mark.parametrize(
     ("data", "files", "sources"),
     [
-        (["a", "b"], [], (["a", "b"], [])),
+        (["a", "b"], [], (["a", "b"], ())),
         (["-"], ["f"], ((), ["f", "-"])),
         ((), ["f"], ((), ["f"])),
         (["a", "-"], [], None),
@@ -172,11 +172,12 @@ def test_an_import_asks_before_it_replaces(
     ],
 )
 def test_items_are_added_from(data: Any, files: Any, sources: Any) -> None:
+    adding = add.Adding(settings(), data, files)
     if sources is not None:
-        assert add._sources(data, files) == sources
+        assert adding.sources() == sources
         return
     with pytest.raises(InvalidArgument):
-        add._sources(data, files)
+        adding.sources()
 
 
 @pytest.mark.parametrize(
