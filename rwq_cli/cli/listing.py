@@ -1,6 +1,8 @@
 """What `ls` and `leases` have in common: items of one or more queues, once or repeatedly."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ from rwq_cli.cli.connect import (
     warn_of_paths,
     warn_of_reading,
 )
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.options import ListingOptions
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.model import Item
@@ -21,7 +23,6 @@ from rwq_cli.output.records import Output
 from rwq_cli.views.items import ITEM_FIELDS, WIDE, columns_for, plain_order, with_returns
 
 if TYPE_CHECKING:
-    from rwq_cli.cli.options import Duration
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.views.counts import Tick
 
@@ -57,79 +58,103 @@ def write_items(
     )
 
 
-def list_items(
-    settings: Settings,
-    read: Callable[..., Iterator[Item]],
-    *,
-    listing: str | None,
-    noun: str,
-    source: Source,
-    selection: Selection,
-    data: bool,
-    watch: "Duration | None",
-    all_queues: bool,
-    limit: int,
-    offset: int = 0,
-    joined: Callable[[Iterable[Iterable[Item]]], Iterator[Item]] | None = None,
-    read_ids: "Callable[[WorkQueue], Iterator[Sequence[bytes]]] | None" = None,
-    last_note: str = "",
-) -> None:
-    """List the items that `read` yields from each queue, of `noun`, such as `waiting items`."""
-    # `joined` merges those of several queues, `read_ids` reads only IDs; see `columns_for`, too.
-    opened, at_most = OpenQueues(settings, all_queues=all_queues), settings.read_limit(limit)
-    wants_data, is_bare = data or settings.needs_data, settings.needs_ids_only
-    reads_sizes = wants_data or settings.output is OutputFormat.IDS
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """Items of one or more queues, listed once or repeatedly.
 
-    def footer(count_shown: int) -> str:
-        count = f"{human.count(count_shown)} shown"
+    Attributes:
+        read: Returns the items of a queue.
+        name: The name of the listing; see `columns_for`.
+        noun: What is listed, such as `waiting items`.
+        offset: How many items `read` skips.
+        joined: Merges the items of several queues; None for one queue after the other.
+        read_ids: Returns only the IDs of a queue; None if items have to be read for that.
+        last_note: A note below the listing.
+    """
+
+    options: ListingOptions
+    selection: Selection
+    source: Source
+    read: Callable[..., Iterator[Item]]
+    name: str | None
+    noun: str
+    offset: int = 0
+    joined: Callable[[Iterable[Iterable[Item]]], Iterator[Item]] | None = None
+    read_ids: "Callable[[WorkQueue], Iterator[Sequence[bytes]]] | None" = None
+    last_note: str = ""
+
+    def write(self) -> None:
+        """List the items, as often as the options say."""
+        settings, _, _, watch, all_queues = self.options
+        opened = OpenQueues(settings, all_queues=all_queues)
+        watched(settings, watch, opened.connection, partial(self._show, opened))
+
+    def _show(self, opened: OpenQueues, tick: "Tick | None") -> None:
+        settings, limit, data, _, _ = self.options
+        queues = opened.find().queues
+        warn_of_reading(settings, queues, self.selection)
+        readers = [opened.reader(self._items, queue) for queue in queues]
+        items: Iterable[Item] = chain.from_iterable(readers)
+        if self.joined is not None:
+            items = islice(self.joined(readers), settings.read_limit(limit))
+        ids, read_ids = None, self.read_ids
+        if read_ids is not None:
+            ids = opened.each(lambda queue: warn_if_missing(settings, queue, read_ids(queue)))
+        written = write_items(
+            settings.out,
+            items,
+            self.name,
+            now_ms=lambda: queues[0].now_ms(),
+            data=data,
+            empty=f"No {self.noun} in {opened.label}.",
+            has_queue=not opened.is_one,
+            id_batches=ids,
+            tick=tick,
+            limit=limit or None,
+            offset=self.offset,
+        )
+        if not limit or written < limit:
+            warn_of_paths(settings, self.selection, opened.label)
+        self._note(opened, written)
+
+    def _items(self, queue: "WorkQueue") -> Iterator[Item]:
+        settings = self.options.settings
+        items = self.read(
+            queue,
+            limit=settings.read_limit(self.options.limit),
+            data=self._reads_data,
+            bare=settings.needs_ids_only,
+        )
+        return warn_if_missing(settings, queue, items)
+
+    @property
+    def _reads_data(self) -> bool:
+        return self.options.data or self.options.settings.needs_data
+
+    def _note(self, opened: OpenQueues, written: int) -> None:
+        """Write the notes below the listing."""
+        settings, output = self.options.settings, self.options.settings.output
+        if settings.by is not None and settings.out.is_cut:
+            which = "shown" if settings.is_ordered else "most frequent"
+            settings.out.note(f"{self.options.limit:,} {which}; -n 0 shows all")
+        elif settings.by is None and written:
+            settings.out.footer(lambda: self._footer(opened, written))
+        reads_sizes = self._reads_data or output is OutputFormat.IDS
+        if written and settings.shows_sizes and not reads_sizes:
+            note_idle_reset(settings, opened.queues[0], _SKIPPED)
+        is_watched = output.is_json and settings.environment.stderr_is_terminal
+        if written and is_watched and not (self._reads_data or settings.fields):
+            settings.environment.note("data is null; --data reads it", once=True)
+        if self.last_note:
+            settings.out.note(self.last_note)
+
+    def _footer(self, opened: OpenQueues, written: int) -> str:
+        count, source = f"{human.count(written)} shown", self.source
         if source.deep:
             return f"{count} of {opened.label}"
         names = [name for name in _LISTS if getattr(source, name)]
         lengths = opened.each(lambda queue: [queue.lengths()])
         total = human.count(sum(getattr(counts, _LISTS[n]) for counts in lengths for n in names))
         kind = f" {_LISTS[names[0]]}" if len(names) == 1 else ""
-        out_of = "of" if selection.is_all else "that match, out of"
+        out_of = "of" if self.selection.is_all else "that match, out of"
         return f"{count} {out_of} {total}{kind} in {opened.label}"
-
-    def reading(queue: "WorkQueue") -> Iterator[Item]:
-        items = read(queue, limit=at_most, data=wants_data, bare=is_bare)
-        return warn_if_missing(settings, queue, items)
-
-    def show(tick: "Tick | None") -> None:
-        queues, out = opened.find().queues, settings.out
-        warn_of_reading(settings, queues, selection)
-        readers = [opened.reader(reading, queue) for queue in queues]
-        items = islice(joined(readers), at_most) if joined else chain.from_iterable(readers)
-        ids = None
-        if read_ids is not None:
-            ids = opened.each(lambda queue: warn_if_missing(settings, queue, read_ids(queue)))
-        written = write_items(
-            out,
-            items,
-            listing,
-            now_ms=lambda: queues[0].now_ms(),
-            data=data,
-            empty=f"No {noun} in {opened.label}.",
-            has_queue=not opened.is_one,
-            id_batches=ids,
-            tick=tick,
-            limit=limit or None,
-            offset=offset,
-        )
-        if not limit or written < limit:
-            warn_of_paths(settings, selection, opened.label)
-        if settings.by is not None and out.is_cut:
-            which = "shown" if settings.is_ordered else "most frequent"
-            out.note(f"{limit:,} {which}; -n 0 shows all")
-        elif settings.by is None and written:
-            out.footer(lambda: footer(written))
-        if written and settings.shows_sizes and not reads_sizes:
-            note_idle_reset(settings, queues[0], _SKIPPED)
-        is_json = settings.output in (OutputFormat.JSON, OutputFormat.JSONL)
-        is_watched = settings.environment.stderr_is_terminal
-        if written and is_json and is_watched and not (wants_data or settings.fields):
-            settings.environment.note("data is null; --data reads it", once=True)
-        if last_note:
-            out.note(last_note)
-
-    watched(settings, watch, opened.connection, show)

@@ -258,11 +258,22 @@ DryRunOption = Annotated[
 YES_FOR = "A protected context needs --yes=NAME."
 YesOption = Annotated[bool, option("--yes", f"Do not ask. {YES_FOR}")]
 ForceOption = Annotated[bool, option("--force", "Act on items leased by other sessions, too.")]
-LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)]
 AllQueuesOption = Annotated[
     bool, option("--all-queues", "Every queue; -q takes several, and patterns ('mail:*').")
 ]
-DataOption = Annotated[bool, option("--data", "Read all of the data, for json, jsonl and csv.")]
+
+
+class ListingOptions(NamedTuple):
+    """The options of commands that list items."""
+
+    settings: Settings
+    limit: Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)] = 50
+    data: Annotated[bool, option("--data", "Read all of the data, for json, jsonl and csv.")] = (
+        False
+    )
+    watch: WatchOption = None
+    all_queues: AllQueuesOption = False
+
 
 # The options of every command with their help.
 _GLOBAL = {

@@ -4,7 +4,8 @@ import glob
 from typing import Annotated
 
 from rwq_cli.cli.choosing import IN_PROCESSING, filters
-from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, WatchOption
+from rwq_cli.cli.command import provided
+from rwq_cli.cli.options import NULL_RECORDS, ListingOptions
 from rwq_cli.commands import Settings, command, option
 from rwq_cli.core.inspect.listing import leases as leases_of, merged_leases
 from rwq_cli.core.inspect.selection import Selection, Source
@@ -19,15 +20,13 @@ from rwq_cli.views.items import ITEM_FIELDS, PLAIN_OF_SEVERAL, plain_names
     plain={"a lease": plain_names("leases"), **PLAIN_OF_SEVERAL},
 )
 @filters(IN_PROCESSING)
+@provided("listing", ListingOptions)
 def leases(
     settings: Settings,
     *,
     selection: Selection,
     mine: Annotated[bool, option("--mine", "Only the leases of this session.")] = False,
-    limit: LimitOption = 50,
-    data: DataOption = False,
-    watch: WatchOption = None,
-    all_queues: AllQueuesOption = False,
+    listing: ListingOptions,
 ) -> None:
     """List the items in processing, who holds them and for how long: abandoned items first, then by
     the time left.
@@ -38,20 +37,16 @@ def leases(
     rwq leases -q jobs --watch 2s
     """
     # Completion does not need it.
-    from rwq_cli.cli.listing import list_items
+    from rwq_cli.cli.listing import Listing
 
     if mine:
         selection = selection._replace(holder_glob=glob.escape(settings.holder))
-    list_items(
-        settings,
-        lambda queue, **reading: leases_of(queue, selection, **reading),
-        listing="leases",
-        noun="leases" if selection.is_all else "such leases",
-        source=Source(processing=True),
+    Listing(
+        options=listing,
         selection=selection,
-        data=data,
-        watch=watch,
-        all_queues=all_queues,
-        limit=limit,
+        source=Source(processing=True),
+        read=lambda queue, **reading: leases_of(queue, selection, **reading),
+        name="leases",
+        noun="leases" if selection.is_all else "such leases",
         joined=merged_leases,
-    )
+    ).write()

@@ -2,10 +2,11 @@
 
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from rwq_cli.cli.choosing import check_possible, filters
-from rwq_cli.cli.options import NULL_RECORDS, AllQueuesOption, DataOption, LimitOption, WatchOption
+from rwq_cli.cli.command import provided
+from rwq_cli.cli.options import NULL_RECORDS, ListingOptions
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.inspect.selection import LISTED_IN, Selection, Source, source_of
 from rwq_cli.core.model import State
@@ -31,6 +32,43 @@ _IMPLIED = {
 _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.DUE)
 
 
+class Scope(NamedTuple):
+    """Which items are listed: WHICH, where they are, what is chosen of them, and their name.
+
+    WHICH is None for several kinds of items.
+    """
+
+    which: Which | None
+    source: Source
+    selection: Selection
+    noun: str
+
+
+def make_scope(which: Which | None, selection: Selection, *, deep: bool) -> Scope:
+    """Return what the options ask for; raise if no item can meet all of them."""
+    states, noun = selection.states, "items" if selection.is_all else "such items"
+    if which is None and not states:
+        implied = (where for key, where in _IMPLIED.items() if getattr(selection, key) is not None)
+        which = next(implied, None)
+    source = _SOURCES.get(which or Which.WAITING, Source(processing=True))
+    if states and which in (None, Which.ALL):
+        source = source_of(states)
+    if which is None and source == _SOURCES[Which.WAITING]:
+        which = Which.WAITING
+    if which not in (None, Which.ALL):
+        noun = noun.replace("items", f"{which} items")
+        lists = (LISTED_IN[name] for name in LISTED_IN if getattr(source, name))
+        possible = frozenset[State]().union(*lists)
+        if which in _ONE_STATE:
+            possible = frozenset({State(which.value)})
+            selection = selection._replace(states=possible)
+        if states:
+            check_possible(f"ls {which}", states, possible)
+    if deep and which is not Which.ALL:
+        raise InvalidArgument("--deep needs all", "rwq ls all --deep")
+    return Scope(which, source._replace(deep=source.deep or deep), selection, noun)
+
+
 @command(
     record=ITEM_FIELDS,
     reads_only=True,
@@ -42,19 +80,17 @@ _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.D
     },
 )
 @filters()
+@provided("listing", ListingOptions)
 def ls(
     settings: Settings,
     *,
     which: Annotated[
         Which | None, argument("[WHICH]", f"{', '.join(Which).replace(',', ' (default),', 1)}.")
     ] = None,
-    limit: LimitOption = 50,
+    listing: ListingOptions,
     offset: Annotated[int, option("--offset N", "Skip the first N.", min=0)] = 0,
     tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
     deep: Annotated[bool, option("--deep", "With all: also items in no list; slow.")] = False,
-    data: DataOption = False,
-    watch: WatchOption = None,
-    all_queues: AllQueuesOption = False,
     selection: Selection,
 ) -> None:
     """List items, the next to be leased first; in processing, the oldest first.
@@ -67,54 +103,27 @@ def ls(
     rwq ls all -q jobs --deep
     """
     # Completion does not need them.
-    from rwq_cli.cli.listing import list_items
+    from rwq_cli.cli.listing import Listing
     from rwq_cli.core.inspect.listing import listed_ids
 
-    such = "" if selection.is_all else "such "
-    states = selection.states
-    if which is None and not states:
-        implied = (where for key, where in _IMPLIED.items() if getattr(selection, key) is not None)
-        which = next(implied, None)
-    source = _SOURCES.get(which or Which.WAITING, Source(processing=True))
-    if states and which in (None, Which.ALL):
-        source = source_of(states)
-    if which is None and source == _SOURCES[Which.WAITING]:
-        which = Which.WAITING
-    is_mixed = which in (None, Which.ALL)
-    if not is_mixed:
-        lists = (LISTED_IN[name] for name in LISTED_IN if getattr(source, name))
-        possible = frozenset[State]().union(*lists)
-        if which in _ONE_STATE:
-            possible = frozenset({State(which.value)})
-            selection = selection._replace(states=possible & (states or possible))
-        if states:
-            check_possible(f"ls {which}", states, possible)
-    if deep:
-        if which is not Which.ALL:
-            raise InvalidArgument("--deep needs all", "rwq ls all --deep")
-        source = source._replace(deep=True)
+    which, source, selection, noun = make_scope(which, selection, deep=deep)
     needs_ids_only = selection.by_state_and_id and sum(source) == 1 and not source.deep
-    page: dict[str, Any] = {"limit": limit or None, "offset": offset, "tail": tail}
+    page: dict[str, Any] = {"limit": listing.limit or None, "offset": offset, "tail": tail}
     read_ids = partial(listed_ids, source=source, selection=selection, **page)
     read_from = 0 if settings.reads_all else offset
-
     # IDs are mostly piped to another command, which has notes of its own.
     is_piped = settings.output is OutputFormat.IDS and not settings.environment.stderr_is_terminal
     looks_deeper = which is Which.ALL and not source.deep and not is_piped
-    list_items(
-        settings,
-        lambda queue, **reading: queue.items(
+    Listing(
+        options=listing,
+        selection=selection,
+        source=source,
+        read=lambda queue, **reading: queue.items(
             source, selection, offset=read_from, tail=tail, **reading
         ),
-        listing=which,
-        noun=f"{such}items" if is_mixed else f"{such}{which} items",
-        source=source,
-        selection=selection,
-        data=data,
-        watch=watch,
-        all_queues=all_queues,
-        limit=limit,
+        name=which,
+        noun=noun,
         offset=offset,
         read_ids=read_ids if needs_ids_only else None,
         last_note="--deep also shows items in no list" if looks_deeper else "",
-    )
+    ).write()
