@@ -3,6 +3,7 @@
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
 from math import inf
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))
 # What `--mine` chooses. Not `held`: a lease of rwq always has an expiry.
 _MINE = frozenset({State.LEASED})
-IN_PROCESSING = (State.LEASED, State.HELD, State.ABANDONED, State.GHOST, State.WRONG_TYPE)
 # Without --state, each of these options selects the states that have what it looks at, if the verb
 # would choose from none of them.
 _IMPLIED = {
@@ -102,13 +102,10 @@ def _filters(offered: Iterable[State], *left_out: str) -> list[Parameter]:
     def parse(text: str) -> State:
         if text in names:
             return State(text)
-        is_state = text in tuple(State)
-        raise InvalidArgument(
-            f"this command does not apply to {text} items"
-            if is_state
-            else f"no such state: {text!r}",
-            f"--state is one of {', '.join(names)}",
-        )
+        reason = f"no such state: {text!r}"
+        if text in tuple(State):
+            reason = f"this command does not apply to {text} items"
+        raise InvalidArgument(reason, f"--state is one of {', '.join(names)}")
 
     which = "see rwq help states" if len(names) == len(SELECTABLE) else ", ".join(names)
     options = []
@@ -292,19 +289,80 @@ class Choice(NamedTuple):
         return items
 
 
-def _in_states(selection: Selection, usual: frozenset[State], holder: bytes | None) -> Selection:
-    """Return a selection with the states that its other parts imply, unless it has some.
+@dataclass(frozen=True)
+class _Chooser:
+    """What the IDs and options of a verb choose.
 
-    Args:
-        usual: The states to choose from if nothing implies others.
-        holder: Whose leases alone are chosen; None for anybody's.
+    Attributes:
+        default: The states to choose from without `--state`.
+        everything: Those to choose from with `--all`.
+        filters: The options that choose.
+        acts: Whether the verb changes items; one that only reads needs neither IDs nor options.
     """
-    if selection.states is None:
+
+    default: frozenset[State]
+    everything: frozenset[State]
+    filters: Sequence[Parameter]
+    acts: bool
+
+    def choice(
+        self,
+        settings: Settings,
+        ids: list[str] | None = None,
+        *,
+        mine_only: Annotated[
+            bool, option("--mine", "Only items leased by this session; without IDs, all.")
+        ] = False,
+        limit: Annotated[
+            int | None, option("-n, --limit N", "Only the first N; 0 for no limit.", min=0)
+        ] = None,
+        all_items: Annotated[bool, option("--all", "All that the command applies to.")] = False,
+        null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,  # noqa: ARG002
+        yes: YesOption = False,
+        dry_run: DryRunOption = False,
+        **chosen_by: Any,
+    ) -> Choice:
+        """Return what is chosen; raise if that is nothing, or the options cannot be combined."""
+        selection = _selection(settings, **chosen_by)
+        used = [_OPTIONS[name] for name in _OPTIONS if chosen_by.get(name) not in (None, [])]
+        used += ["-n"] * bool(limit) + ["--all"] * all_items
+        choice = Choice(settings, None, selection, mine=mine_only, yes=yes, dry_run=dry_run)
+        if ids:
+            if used or limit is not None:
+                raise InvalidArgument(
+                    f"IDs and {(used or ['-n'])[0]} cannot be used together",
+                    "give IDs, or choose items by options",
+                )
+            listed = read_ids(settings.environment, ids, null_separated=settings.null_separated)
+            return choice._replace(listed_ids=listed, from_stdin="-" in ids)
+        if not self.acts and used in ([], ["--all"]):
+            return choice._replace(selection=Selection(self.everything), is_whole_queue=True)
+        if not (used or mine_only):
+            flags = ", ".join(_OPTIONS[parameter.name] for parameter in self.filters)
+            raise InvalidArgument(
+                "no items chosen",
+                f"give IDs, or - to read them from stdin; or choose by {flags} or -n; or use --all",
+            )
+        has_states = selection.states is not None
+        if not has_states:
+            states = _MINE if mine_only else self._implied(selection, all_items=all_items)
+            selection = selection._replace(states=states)
+        if mine_only:
+            selection = selection._replace(holder_glob=glob.escape(settings.holder))
+        return choice._replace(
+            selection=selection,
+            limit=limit or None,
+            is_whole_queue=used == ["--all"] and not mine_only,
+            has_states=has_states,
+        )
+
+    def _implied(self, selection: Selection, *, all_items: bool) -> frozenset[State]:
+        """Return the states to choose from without `--state`."""
+        states = self.everything if all_items else self.default
         for name, implied in _IMPLIED.items():
-            if getattr(selection, name) is not None and usual.isdisjoint(implied):
-                usual = implied
-        selection = selection._replace(states=usual if holder is None else _MINE)
-    return selection if holder is None else selection._replace(holder_glob=glob.escape(holder))
+            if getattr(selection, name) is not None and states.isdisjoint(implied):
+                states = implied
+        return states
 
 
 def selects(
@@ -317,69 +375,25 @@ def selects(
     acts: bool = True,
     asks: bool = True,
 ) -> Callable[[Function], Function]:
-    """Add the IDs and options that choose items to a command, which takes a `choice`."""
-    # It takes the `default` states without `--state`, `everything` with `--all`; `--state` accepts
-    # those `offered`. `mine` adds `--mine`. With `has_reason`, `--reason` is an option of the verb
-    # itself. A command that `acts` has `--dry-run`, and `--yes` if it `asks`; one that only reads
-    # takes all items if neither IDs nor options are given.
-    # It raises `InvalidArgument` if nothing was chosen, or the options cannot be combined.
-    all_states = everything or default
-    has_filters = _filters(offered or all_states, *["reason_glob"] * has_reason)
+    """Add the IDs and options that choose items to a command, which takes a `choice`.
 
-    def choice(
-        settings: Settings,
-        ids: Annotated[
-            list[str] | None,
-            argument(
-                "[ID...]",
-                "IDs, or - for stdin; without IDs, the options choose.",
-                offer=offer_ids(default),
-            ),
-        ] = None,
-        *,
-        mine_only: Annotated[
-            bool, option("--mine", "Only items leased by this session; without IDs, all.")
-        ] = False,
-        limit: Annotated[
-            int | None, option("-n, --limit N", "Only the first N; 0 for no limit.", min=0)
-        ] = None,
-        all_items: Annotated[bool, option("--all", "All that the command applies to.")] = False,
-        null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,  # noqa: ARG001
-        yes: YesOption = False,
-        dry_run: DryRunOption = False,
-        **chosen_by: Any,
-    ) -> Choice:
-        selection = _selection(settings, **chosen_by)
-        used = [_OPTIONS[name] for name in _OPTIONS if chosen_by.get(name) not in (None, [])]
-        used += ["-n"] * bool(limit) + ["--all"] * all_items
-        options = Choice(settings, None, selection, mine=mine_only, yes=yes, dry_run=dry_run)
-        if ids and (used or limit is not None):
-            raise InvalidArgument(
-                f"IDs and {(used or ['-n'])[0]} cannot be used together",
-                "give IDs, or choose items by options",
-            )
-        if ids:
-            listed = read_ids(settings.environment, ids, null_separated=settings.null_separated)
-            return options._replace(listed_ids=listed, from_stdin="-" in ids)
-        if not acts and used in ([], ["--all"]):
-            return options._replace(selection=Selection(all_states), is_whole_queue=True)
-        if not (used or mine_only):
-            flags = ", ".join(_OPTIONS[parameter.name] for parameter in has_filters)
-            raise InvalidArgument(
-                "no items chosen",
-                f"give IDs, or - to read them from stdin; or choose by {flags} or -n; or use --all",
-            )
-        has_states = selection.states is not None
-        usual = all_states if all_items else default
-        selection = _in_states(selection, usual, settings.holder if mine_only else None)
-        return options._replace(
-            selection=selection,
-            limit=limit or None,
-            is_whole_queue=used == ["--all"] and not mine_only,
-            has_states=has_states,
-        )
-
+    Args:
+        default: The states to choose from without `--state`.
+        everything: Those to choose from with `--all`, if they are others.
+        offered: Those that `--state` accepts, if they are others.
+        mine: Whether it has `--mine`.
+        has_reason: Whether `--reason` is an option of the verb itself.
+        acts: Whether it changes items, and has `--dry-run`.
+        asks: Whether it has `--yes`, if it acts.
+    """
+    everything = everything or default
+    filters = _filters(offered or everything, *["reason_glob"] * has_reason)
+    chooser = _Chooser(default, everything, filters, acts)
     has = {"mine_only": mine, "yes": acts and asks, "dry_run": acts}
-    _, *parameters, _chosen_by = signature(choice).parameters.values()
-    parameters = [parameter for parameter in parameters if has.get(parameter.name, True)]
-    return provided("choice", choice, [parameters[0], *has_filters, *parameters[1:]])
+    help, offer = "IDs, or - for stdin; without IDs, the options choose.", offer_ids(default)
+    ids = Annotated[list[str] | None, argument("[ID...]", help, offer=offer)]
+    _, _ids, *options, _chosen_by = signature(chooser.choice).parameters.values()
+    options = [parameter for parameter in options if has.get(parameter.name, True)]
+    return provided(
+        "choice", chooser.choice, [keyword("ids", ids, default=None), *filters, *options]
+    )

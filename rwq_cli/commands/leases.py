@@ -3,13 +3,16 @@
 import glob
 from typing import Annotated
 
-from rwq_cli.cli.choosing import IN_PROCESSING, filters
+from rwq_cli.cli.choosing import filters
 from rwq_cli.cli.command import provided
 from rwq_cli.cli.options import NULL_RECORDS, ListingOptions
 from rwq_cli.commands import Settings, command, option
 from rwq_cli.core.inspect.listing import leases as leases_of, merged_leases
 from rwq_cli.core.inspect.selection import Selection, Source
+from rwq_cli.core.model import State
 from rwq_cli.views.items import ITEM_FIELDS, PLAIN_OF_SEVERAL, plain_names
+
+_IN_PROCESSING = (State.LEASED, State.HELD, State.ABANDONED, State.GHOST, State.WRONG_TYPE)
 
 
 @command(
@@ -19,7 +22,7 @@ from rwq_cli.views.items import ITEM_FIELDS, PLAIN_OF_SEVERAL, plain_names
     null=NULL_RECORDS,
     plain={"a lease": plain_names("leases"), **PLAIN_OF_SEVERAL},
 )
-@filters(IN_PROCESSING)
+@filters(_IN_PROCESSING)
 @provided("listing", ListingOptions)
 def leases(
     settings: Settings,

@@ -10,7 +10,7 @@ import pytest
 from rwq_cli.cli.choosing import Choice
 from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands import add, clean, undo
+from rwq_cli.commands import add, clean, ls, undo
 from rwq_cli.commands.complete import Completion
 from rwq_cli.commands.doctor import make_plan
 from rwq_cli.commands.edit import _loss
@@ -94,6 +94,30 @@ def test_an_edit_asks_before_it_spoils(old: bytes, new: bytes, question: str | N
     loss = _loss(item, new, allows_empty=False)
     assert (loss is None) if question is None else (question in (loss or ""))
     assert not (loss and _loss(item, b"", allows_empty=True))
+
+
+@pytest.mark.parametrize(
+    ("which", "selection", "shown", "noun", "places"),
+    [
+        (None, {}, "waiting", "waiting items", ["main"]),
+        (None, {"reason_glob": b"*"}, "buried", "such buried items", ["buried"]),
+        (None, {"states": frozenset({State.LEASED})}, None, "such items", ["processing"]),
+        ("leased", {}, "leased", "leased items", ["processing"]),
+        ("all", {}, "all", "items", ["main", "processing", "delayed", "buried"]),
+    ],
+)
+def test_a_listing_is_of(
+    which: str | None, selection: Any, shown: str | None, noun: str, places: list[str]
+) -> None:
+    scope = ls.make_scope(which and ls.Which(which), Selection(**selection), deep=False)
+    assert (scope.which, scope.noun) == (shown, noun)
+    assert [name for name in scope.source._fields if getattr(scope.source, name)] == places
+
+
+def test_a_listing_refuses_what_it_cannot_find() -> None:
+    for which, states, deep in (("leased", {State.BURIED}, False), ("waiting", set(), True)):
+        with pytest.raises(InvalidArgument):
+            ls.make_scope(ls.Which(which), Selection(frozenset(states) or None), deep=deep)
 
 
 LIGHT = clean.CleanOptions(settings(), every=Duration(30), bury_after=2)
