@@ -1,12 +1,13 @@
 """`rwq context`: named servers."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from operator import itemgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from msgspec.structs import asdict
 
+from rwq_cli.cli.command import provided
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.manual import UNWRITTEN
 from rwq_cli.cli.options import offer_contexts
@@ -175,6 +176,7 @@ GROUP_HELP = "Name servers in ~/.config/rwq/config.toml, with queue, password an
 _HELP = "The context's name."
 NameArgument = Annotated[str, argument("NAME", _HELP, offer=offer_contexts)]
 _PASSWORDS = frozenset({"password_command", "password_file"})
+_PATHS = ("password_file", "tls_ca", "tls_cert", "tls_key", "undo_dir")
 _NO_SUCH = "usage error, or there is no such context"
 
 
@@ -223,33 +225,65 @@ def show(
     _show_one(settings, context, settings.contexts.current)
 
 
-@command(record=CONTEXT_FIELDS, usage="usage error, or the file cannot be used", partial=UNWRITTEN)
-def set_(
-    settings: Settings,
-    name: NameArgument,
+class ContextChange(NamedTuple):
+    """What is set in a context, or removed from it."""
+
+    settings: Settings
     password_command: Annotated[
         str | None, option("--password-command CMD", "A shell command that prints the password.")
-    ] = None,
+    ] = None
     name_color: Annotated[
         Colour | None, option("--name-color", "The colour of its name in questions.")
-    ] = None,
+    ] = None
     undo_dir: Annotated[
         str | None, option("--undo-dir DIR", "Where undo files are; operators may share it.")
-    ] = None,
+    ] = None
     read_only: Annotated[
         bool | None, option("--read-only/--no-read-only", "Refuse changes unless --write is given.")
-    ] = None,
+    ] = None
     protect: Annotated[
         Protection | None,
         option(
             "--protect",
             "none: ask unless --yes; ask: always ask on a terminal; type: ask for its name.",
         ),
-    ] = None,
+    ] = None
     unset: Annotated[
         list[str] | None, option("--unset KEY", "Remove this setting (repeatable).")
-    ] = None,
-) -> None:
+    ] = None
+
+    def values(self) -> dict[str, str | bool]:
+        """Return what is set, paths without the current directory."""
+        given = self.settings.given
+        queues = given.get("queue", [None])
+        if len(queues) > 1:
+            raise InvalidArgument("a context has one queue", "give -q once")
+        # `--color` is another option.
+        own = {**self._asdict(), "queue": queues[0], "color": self.name_color}
+        values = {**given, **own}
+        return {
+            key: os.path.abspath(value) if key in _PATHS else value
+            for key in KEYS
+            if (value := values.get(key)) is not None
+        }
+
+    def removed(self, changed: Set[str]) -> frozenset[str]:
+        """Return the keys that are removed, if these are changed."""
+        removed = frozenset(self.unset or ())
+        for key in removed - set(KEYS):
+            known = f"known settings: {', '.join(KEYS)}"
+            raise InvalidArgument(f"there is no setting {key!r}", known)
+        if not changed and not removed:
+            raise InvalidArgument("nothing to set", "give -u, -q, or an option of rwq context set")
+        if clash := sorted(removed & changed):
+            raise InvalidArgument(f"{clash[0]} is both set and unset", "give one of them")
+        passwords = _PASSWORDS & changed
+        return removed | (_PASSWORDS - passwords) if passwords else removed
+
+
+@command(record=CONTEXT_FIELDS, usage="usage error, or the file cannot be used", partial=UNWRITTEN)
+@provided("change", ContextChange)
+def set_(settings: Settings, name: NameArgument, change: ContextChange) -> None:
     """Create a context or change one, with its server (-u), queue (-q) and password. Comments in
     the file are kept.
 
@@ -258,40 +292,17 @@ def set_(
     rwq context set prod --name-color red --protect type --read-only
     rwq context set prod --unset queue --no-read-only
     """
-    url, queues = settings.given.get("url"), settings.given.get("queue") or [None]
-    if len(queues) > 1:
-        raise InvalidArgument("a context has one queue", "give -q once")
-    files = ("password_file", "tls_ca", "tls_cert", "tls_key")
-    paths = {name: os.path.abspath(file) for name in files if (file := settings.given.get(name))}
-    values: dict[str, str | bool | None] = {
-        "url": url,
-        "queue": queues[0],
-        "password_command": password_command,
-        **paths,
-        "tls_insecure": settings.given.get("tls_insecure"),
-        "color": name_color and name_color.value,
-        "read_only": read_only,
-        "undo_dir": undo_dir and os.path.abspath(undo_dir),
-        "protect": protect and protect.value,
-    }
-    changed = {key: value for key, value in values.items() if value is not None}
-    removed = set(unset or ())
-    for key in removed - set(KEYS):
-        raise InvalidArgument(f"there is no setting {key!r}", f"known settings: {', '.join(KEYS)}")
-    if not changed and not removed:
-        raise InvalidArgument("nothing to set", "give -u, -q, or an option of rwq context set")
-    if clash := sorted(removed & changed.keys()):
-        raise InvalidArgument(f"{clash[0]} is both set and unset", "give one of them")
-    if url is not None and not url.startswith(LOCAL):
+    values = change.values()
+    removed = change.removed(values.keys())
+    url = str(values.get("url", LOCAL))
+    if not url.startswith(LOCAL):
         from rwq_cli.core.server.address import Server, connect
 
         # Raises for a malformed one; nothing is sent.
         connect(Server(url))
-    if passwords := _PASSWORDS & changed.keys():
-        removed |= _PASSWORDS - passwords
     from rwq_cli.contexts.editing import set_context
 
-    contexts = set_context(settings.contexts_path, name, changed, frozenset(removed))
+    contexts = set_context(settings.contexts_path, name, values, removed)
     context = contexts.named(name)
     text = f"set context {context.name}: {shown_url(context.url)}\n"
     _show_one(settings, context, contexts.current, text=text)
