@@ -254,13 +254,12 @@ class ContextChange(NamedTuple):
 
     def values(self) -> dict[str, str | bool]:
         """Return what is set, paths without the current directory."""
-        given = self.settings.given
-        queues = given.get("queue", [None])
+        queues = self.settings.given.get("queue", [None])
         if len(queues) > 1:
             raise InvalidArgument("a context has one queue", "give -q once")
         # `--color` is another option.
-        own = {**self._asdict(), "queue": queues[0], "color": self.name_color}
-        values = {**given, **own}
+        options = {**self._asdict(), "queue": queues[0], "color": self.name_color}
+        values = {**self.settings.given, **options}
         return {
             key: os.path.abspath(value) if key in _PATHS else value
             for key in KEYS

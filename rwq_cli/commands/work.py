@@ -66,8 +66,8 @@ _DECLARED = {
 def _parameters() -> Iterator[Parameter]:
     kinds = get_type_hints(Options)
     for name, default in Options([])._asdict().items():
-        shown = Duration(default) if isinstance(default, float) else default
-        yield keyword(name, Annotated[kinds[name], _DECLARED[name]], default=shown)
+        default = Duration(default) if isinstance(default, float) else default
+        yield keyword(name, Annotated[kinds[name], _DECLARED[name]], default=default)
 
 
 @command(
