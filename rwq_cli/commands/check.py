@@ -2,12 +2,14 @@
 
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+from rwq_cli.cli.command import provided
 from rwq_cli.cli.connect import OpenQueues, warn_missing
 from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, duration
 from rwq_cli.commands import InvalidArgument, Settings, command, option
@@ -71,27 +73,54 @@ def _bound(measure: Measure, text: str) -> float:
     return min(int(text), COUNT_MAX)
 
 
-def _limits(
-    warn: Sequence[tuple[Measure, Range]], critical: Sequence[tuple[Measure, Range]], *, deep: bool
-) -> dict[Measure, Limits]:
-    for option_name, pairs in (("--warn", warn), ("--critical", critical)):
-        names = [measure for measure, _ in pairs]
-        if repeated := next((name for name in names if names.count(name) > 1), None):
+class CheckOptions(NamedTuple):
+    """What is checked, and how it is said: the options of the command."""
+
+    settings: Settings
+    warn: Annotated[
+        list[Any] | None,
+        option("--warn NAME=RANGE", f"WARNING outside it: {', '.join(Measure)}.", _limit, _offer),
+    ] = None
+    critical: Annotated[
+        list[Any] | None,
+        option("--critical NAME=RANGE", "CRITICAL outside it.", _limit, _offer),
+    ] = None
+    deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False
+    must_exist: Annotated[
+        bool,
+        option(
+            "--must-exist", "CRITICAL if a queue has no key (drained, or gone), or none matches."
+        ),
+    ] = False
+    output_format: Annotated[
+        CheckFormat, option("--format", "nagios: one line; prometheus: for a textfile collector.")
+    ] = CheckFormat.NAGIOS
+    all_queues: AllQueuesOption = False
+
+    @property
+    def is_nagios(self) -> bool:
+        return self.output_format is CheckFormat.NAGIOS
+
+    def limits(self) -> dict[Measure, Limits]:
+        """Return the limits of each measure; raise if they contradict each other."""
+        ranges = {"--warn": self.warn or [], "--critical": self.critical or []}
+        for name, pairs in ranges.items():
+            counts = Counter(measure for measure, _ in pairs)
+            if repeated := next((measure for measure in counts if counts[measure] > 1), None):
+                raise InvalidArgument(f"{name} {repeated} was given twice", "give each limit once")
+        warn, critical = map(dict, ranges.values())
+        limits = {name: Limits(warn.get(name), critical.get(name)) for name in Measure}
+        for measure, (warning, alarm) in limits.items():
+            if warning and alarm and warning.high > alarm.high and not alarm.is_inside:
+                raise InvalidArgument(
+                    f"--warn {measure} is above --critical {measure}",
+                    "the warning limit must be the lower one",
+                )
+        if limits[Measure.ORPHANED] != Limits() and not self.deep:
             raise InvalidArgument(
-                f"{option_name} {repeated} was given twice", "give each limit once"
+                "only a walk over the whole queue counts orphaned items", "add --deep"
             )
-    limits = {name: Limits(dict(warn).get(name), dict(critical).get(name)) for name in Measure}
-    for measure, (warning, alarm) in limits.items():
-        if warning and alarm and warning.high > alarm.high and not alarm.is_inside:
-            raise InvalidArgument(
-                f"--warn {measure} is above --critical {measure}",
-                "the warning limit must be the lower one",
-            )
-    if limits[Measure.ORPHANED] != Limits() and not deep:
-        raise InvalidArgument(
-            "only a walk over the whole queue counts orphaned items", "add --deep"
-        )
-    return limits
+        return limits
 
 
 class _TooSlow(BaseException):
@@ -121,28 +150,8 @@ def _in_time(seconds: float) -> Iterator[None]:
     reads_only=True,
     monitors=True,
 )
-def check(
-    settings: Settings,
-    warn: Annotated[
-        list[Any] | None,
-        option("--warn NAME=RANGE", f"WARNING outside it: {', '.join(Measure)}.", _limit, _offer),
-    ] = None,
-    critical: Annotated[
-        list[Any] | None,
-        option("--critical NAME=RANGE", "CRITICAL outside it.", _limit, _offer),
-    ] = None,
-    deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
-    must_exist: Annotated[
-        bool,
-        option(
-            "--must-exist", "CRITICAL if a queue has no key (drained, or gone), or none matches."
-        ),
-    ] = False,
-    output_format: Annotated[
-        CheckFormat, option("--format", "nagios: one line; prometheus: for a textfile collector.")
-    ] = CheckFormat.NAGIOS,
-    all_queues: AllQueuesOption = False,
-) -> MonitoringStatus:
+@provided("options", CheckOptions)
+def check(settings: Settings, options: CheckOptions) -> MonitoringStatus:
     """Compare a queue's counts with limits, for monitoring: one line and an exit code, within 10
     seconds unless --deep is given.
 
@@ -151,18 +160,16 @@ def check(
     rwq check -q jobs --must-exist --critical waiting=1:5000
     rwq check --all-queues --format prometheus
     """
-    limits = _limits(warn or (), critical or (), deep=deep)
-    is_nagios = output_format is CheckFormat.NAGIOS
-    seconds = ANSWERS_WITHIN_S if not deep else 0.0
-    reading = _Reading(settings, limits, deep=deep, must_exist=must_exist, is_nagios=is_nagios)
-    with _in_time(seconds) if is_nagios else nullcontext():
+    reading = _Reading(options)
+    seconds = ANSWERS_WITHIN_S if not options.deep else 0.0
+    with _in_time(seconds) if options.is_nagios else nullcontext():
         try:
             if seconds:
                 connecting.ends_s = time.monotonic() + PASSWORD_SHARE * seconds
-            opened = OpenQueues(settings, all_queues=all_queues, any_type=True).find()
+            opened = OpenQueues(settings, all_queues=options.all_queues, any_type=True).find()
             reading.read(opened)
         except ServerError as error:
-            if is_nagios:
+            if options.is_nagios:
                 raise
             # A textfile collector keeps the file: it must say that nothing could be read.
             settings.environment.error(f"rwq: error: {escaped_text(error.message)}")
@@ -177,17 +184,10 @@ def check(
 class _Reading:
     """Reads the queues, and says what was read."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        limits: Mapping[Measure, Limits],
-        *,
-        deep: bool,
-        must_exist: bool,
-        is_nagios: bool,
-    ) -> None:
-        self._settings, self._limits, self._deep = settings, limits, deep
-        self._must_exist, self._is_nagios = must_exist, is_nagios
+    def __init__(self, options: CheckOptions) -> None:
+        self._settings, self._deep = options.settings, options.deep
+        self._must_exist, self._is_nagios = options.must_exist, options.is_nagios
+        self._limits = options.limits()
         self.checks: list[Check] = []
         # Why the others could not be read.
         self._unread: dict[bytes, str] = {}
