@@ -17,6 +17,7 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.clean import CleanAction, Repair, clean as clean_queue
 from rwq_cli.exit_codes import ExitCode
+from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
 from rwq_cli.output.tally import NAMED_FAILURES, WORDS, Kind, Row, Tally
@@ -329,6 +330,5 @@ class _Rounds:
         for (_, action), number in self._cleaning.actions.items():
             counts[action] += number
         what = ", ".join(f"{action} {number:,}" for action, number in counts.items() if number)
-        total = self._rounds.total()
-        rounds = f"{total:,} round{'' if total == 1 else 's'}"
+        rounds = human.counted(self._rounds.total(), "round")
         return f"{self._opened.label}: {what or 'nothing to clean'} in {rounds}"

@@ -126,39 +126,32 @@ class CompletionRun(ExitStack):
         choice = self._plan.choice
         items, others = choice.read(self._queue), list[bytes]()
         for block in in_batches(items.ids, items_max=BLOCK_IDS):
-            for batch in self._complete_own(items._replace(ids=block)).batches:
+            held = self._complete(items._replace(ids=block), own=True, dry_run=choice.dry_run)
+            for batch in held.batches:
                 if batch.count(Status.NOT_OWNER):
                     removals = set(filter(self._plan.is_other, batch))
                     others += [outcome.item_id for outcome in batch if outcome in removals]
                     batch = OutcomeBatch.of(outcome for outcome in batch if outcome not in removals)
                 out.rows(batch)
             if others and not asks:
-                out.all(self._complete_others(items._replace(ids=others), dry_run=choice.dry_run))
+                out.all(self._complete(items._replace(ids=others), dry_run=choice.dry_run))
                 others.clear()
         if others:
-            items = items._replace(ids=others)
-            act = self._complete_others
+            items, act = items._replace(ids=others), self._complete
             items = choice.confirmed(self._queue, items, _QUESTION, only_many=True, act=act)
-            out.all(self._complete_others(items, dry_run=False))
+            out.all(self._complete(items, dry_run=False))
 
-    def _complete_own(self, items: Chosen) -> Outcomes:
-        is_saved = not self._plan.choice.by_name
-        owners, dry_run = self._plan.owners, self._plan.choice.dry_run
-        return self._complete(items, owners, is_saved=is_saved, dry_run=dry_run)
-
-    def _complete_others(self, items: Chosen, *, dry_run: bool) -> Outcomes:
-        return self._complete(items, self._plan.other_owners, is_saved=True, dry_run=dry_run)
-
-    def _complete(
-        self, items: Chosen, owners: Sequence[bytes], *, is_saved: bool, dry_run: bool
-    ) -> Outcomes:
+    def _complete(self, items: Chosen, *, own: bool = False, dry_run: bool) -> Outcomes:
+        """Complete what the owners hold; else, saving it first, what nobody may be holding."""
+        plan = self._plan
+        is_saved = not (dry_run or (own and plan.choice.by_name))
         return complete_items(
             self._queue,
             items.ids,
-            owner=owners,
-            result_options=self._plan.result,
+            owner=plan.owners if own else plan.other_owners,
+            result_options=plan.result,
             expected=items.expected,
-            journal=self._journal() if is_saved and not dry_run else None,
+            journal=self._journal() if is_saved else None,
             dry_run=dry_run,
         )
 

@@ -108,28 +108,24 @@ class _Run:
     """One import of an export of one or several queues."""
 
     def __init__(self, plan: Plan, connection: "Connection") -> None:
-        options = plan.options
-        settings, self._connection = options.settings, connection
+        self._options, self._connection = plan.options, connection
+        settings, file, _, strict, *_ = plan.options
         self._settings = settings
-        self._on_conflict, self._dry_run = options.on_conflict, options.dry_run
-        report_line = bad_line_reporter(settings, options.file)
+        self._report_line = bad_line_reporter(settings, file)
         # The reasons of the first lines of a queue that were rejected.
         self._rejected: list[str] = []
-
-        def reject(number: int, reason: str) -> None:
-            report_line(number, reason)
-            if len(self._rejected) < NAMED_FAILURES:
-                self._rejected.append(f"line {number}: {reason}")
-
-        self._reader = ExportReader(
-            self._settings.environment, options.file, strict=options.strict, report=reject
-        )
+        self._reader = ExportReader(settings.environment, file, strict=strict, report=self._reject)
         # How many lines earlier queues have rejected.
         self._reported = 0
         self._is_one = bool(self._reader.header.queue)
         if not self._is_one:
             settings.out.continue_until_end()
         self._binary_ids = 0
+
+    def _reject(self, number: int, reason: str) -> None:
+        self._report_line(number, reason)
+        if len(self._rejected) < NAMED_FAILURES:
+            self._rejected.append(f"line {number}: {reason}")
 
     def restore(self) -> ExitStatus:
         settings, reader = self._settings, self._reader
@@ -151,15 +147,14 @@ class _Run:
         return status or incomplete
 
     def _restore_queue(self, queue: WorkQueue, lines: Iterable[Line | Flush]) -> None:
-        reader, replaces = self._reader, self._on_conflict is OnConflict.REPLACE
+        reader, options = self._reader, self._options
         undo = Undo(self._settings, queue, "import", restores="what was replaced")
         results: Counter[Status] = Counter()
-        name, dry_run = "" if self._is_one else escaped(queue.name), self._dry_run
         with undo.report(
             _KIND,
-            dry_run=dry_run,
+            dry_run=options.dry_run,
             reasons=_REASONS,
-            name=name,
+            name="" if self._is_one else escaped(queue.name),
             rejected=self._rejected,
             extra=lambda: {
                 "rejected": reader.rejected - self._reported,
@@ -170,11 +165,11 @@ class _Run:
             restored = restore(
                 queue,
                 lines,
-                on_conflict=self._on_conflict,
+                on_conflict=options.on_conflict,
                 file_id=reader.file_id,
                 results=results,
-                journal=undo if replaces else None,
-                dry_run=dry_run,
+                journal=undo if options.on_conflict is OnConflict.REPLACE else None,
+                dry_run=options.dry_run,
             )
             for batch in restored.batches:
                 out.rows(batch)
@@ -189,7 +184,7 @@ class _Run:
 
     def _forget(self, queues: Iterable[WorkQueue]) -> None:
         reader = self._reader
-        if reader.file_id is not None and not (reader.is_stopped or self._dry_run):
+        if reader.file_id is not None and not (reader.is_stopped or self._options.dry_run):
             for queue in queues:
                 forget_marks(queue, reader.file_id)
 

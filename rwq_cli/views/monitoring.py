@@ -59,7 +59,7 @@ def nagios_lines(unread: Mapping[bytes, str], checks: Sequence[Check], level: Le
         label = name.replace("'", "''").replace("=", "\\x3d").replace("|", "\\x7c")
         data += _performance(check, f"{label}:")
     total = len(unread) + len(checks)
-    count = f"{total:,} queue" + ("" if total == 1 else "s")
+    count = human.counted(total, "queue")
     parts.append(f"{total - alerting:,} of {count} OK" if parts else f"{count} OK")
     if not total:
         # A pattern may be mistyped.
