@@ -126,7 +126,7 @@ class CompletionRun(ExitStack):
         choice = self._plan.choice
         items, others = choice.read(self._queue), list[bytes]()
         for block in in_batches(items.ids, items_max=BLOCK_IDS):
-            held = self._complete(items._replace(ids=block), own=True, dry_run=choice.dry_run)
+            held = self._complete(items._replace(ids=block), is_own=True, dry_run=choice.dry_run)
             for batch in held.batches:
                 if batch.count(Status.NOT_OWNER):
                     removals = set(filter(self._plan.is_other, batch))
@@ -141,14 +141,14 @@ class CompletionRun(ExitStack):
             items = choice.confirmed(self._queue, items, _QUESTION, only_many=True, act=act)
             out.all(self._complete(items, dry_run=False))
 
-    def _complete(self, items: Chosen, *, own: bool = False, dry_run: bool) -> Outcomes:
+    def _complete(self, items: Chosen, *, is_own: bool = False, dry_run: bool) -> Outcomes:
         """Complete what the owners hold; else, saving it first, what nobody may be holding."""
         plan = self._plan
-        is_saved = not (dry_run or (own and plan.choice.by_name))
+        is_saved = not (dry_run or (is_own and plan.choice.by_name))
         return complete_items(
             self._queue,
             items.ids,
-            owner=plan.owners if own else plan.other_owners,
+            owner=plan.owners if is_own else plan.other_owners,
             result_options=plan.result,
             expected=items.expected,
             journal=self._journal() if is_saved else None,

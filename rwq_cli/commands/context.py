@@ -270,8 +270,8 @@ class ContextChange(NamedTuple):
         """Return the keys that are removed, if these are changed."""
         removed = frozenset(self.unset or ())
         for key in removed - set(KEYS):
-            known = f"known settings: {', '.join(KEYS)}"
-            raise InvalidArgument(f"there is no setting {key!r}", known)
+            hint = f"known settings: {', '.join(KEYS)}"
+            raise InvalidArgument(f"there is no setting {key!r}", hint)
         if not changed and not removed:
             raise InvalidArgument("nothing to set", "give -u, -q, or an option of rwq context set")
         if clash := sorted(removed & changed):

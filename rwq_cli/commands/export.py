@@ -61,13 +61,13 @@ class Exported(NamedTuple):
     """What was exported, and what was not, in counts.
 
     Attributes:
-        named: Items that were chosen by their IDs; 0 if none were.
+        requested: How many IDs were given; 0 if none were.
         left_out: Queues with a structure of the wrong type.
     """
 
     items: int
     results: int
-    named: int = 0
+    requested: int = 0
     wrong_types: int = 0
     without_data: int = 0
     stray_leases: int = 0
@@ -75,7 +75,7 @@ class Exported(NamedTuple):
 
     @property
     def missing(self) -> int:
-        return self.named and self.named - self.items - self.wrong_types
+        return self.requested and self.requested - self.items - self.wrong_types
 
     @property
     def status(self) -> ExitStatus:
@@ -87,7 +87,7 @@ class Exported(NamedTuple):
         counts = [("missing", self.missing), ("results", self.results)]
         skipped = [
             (self.wrong_types, "of the wrong type"),
-            (0 if self.named else self.without_data, "without data"),
+            (0 if self.requested else self.without_data, "without data"),
             (self.stray_leases, "stray leases"),
         ]
         done = f"exported {human.count(self.items)}" if self.items else "nothing exported"
@@ -102,8 +102,7 @@ class _Run:
     def __init__(self, settings: Settings, choice: Choice, opened: OpenQueues) -> None:
         self._settings, self._choice, self._opened = settings, choice, opened
         self._exports: list[Export] = []
-        # How many items were chosen by their IDs.
-        self._named = 0
+        self._requested = 0
         # With one queue, the header has its time; with several, it is written before the first is
         # read.
         self._only = self._begin(opened.queues[0]) if opened.is_one else None
@@ -130,7 +129,7 @@ class _Run:
         if not self._choice.is_whole_queue:
             choice = self._choice.choose(queue)
             ids = frozenset(item_id for item_id in choice.ids if not isinstance(item_id, Flush))
-            self._named += len(ids) if self._choice.by_name else 0
+            self._requested += len(ids) if self._choice.by_name else 0
         self._exports.append(Export(queue, ids))
         return self._exports[-1]
 
@@ -162,7 +161,7 @@ class _Run:
         exported = Exported(
             items,
             results,
-            named=self._named,
+            requested=self._requested,
             wrong_types=sum(len(one.wrong_types) for one in skipped),
             without_data=sum(len(one.missing) for one in skipped),
             stray_leases=sum(one.stray_leases for one in skipped),

@@ -280,15 +280,15 @@ def test_the_undo_file_that_is_restored_is(tmp_path: Path, monkeypatch: pytest.M
         (Exported(2, 0), "exported 2 from jobs", 0),
         (Exported(0, 0), "nothing exported from jobs", 0),
         (Exported(0, 3), "nothing exported, results 3 from jobs", 0),
-        (Exported(1, 0, named=2), "exported 1, missing 1 from jobs", 3),
-        (Exported(0, 0, named=1, without_data=1), "nothing exported, missing 1 from jobs", 1),
+        (Exported(1, 0, requested=2), "exported 1, missing 1 from jobs", 3),
+        (Exported(0, 0, requested=1, without_data=1), "nothing exported, missing 1 from jobs", 1),
         (
             Exported(2, 1, without_data=1),
             "exported 2, results 1 from jobs; skipped 1 without data",
             0,
         ),
         (
-            Exported(1, 0, named=2, wrong_types=1, stray_leases=1),
+            Exported(1, 0, requested=2, wrong_types=1, stray_leases=1),
             "exported 1 from jobs; skipped 1 of the wrong type, 1 stray leases",
             3,
         ),
