@@ -8,7 +8,14 @@ import typer
 from typer.core import TyperOption
 
 from rwq_cli import __version__
-from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, add_declared, is_narrow, listed, write_rows
+from rwq_cli.cli.command import (
+    HELP_SETTINGS,
+    RwqGroup,
+    add_declared,
+    exits_in_words,
+    is_narrow,
+    write_rows,
+)
 from rwq_cli.exit_codes import ExitStatus
 
 # Every command with a summary of at most 50 characters, in the order and under the headings of
@@ -92,7 +99,7 @@ class Root(RwqGroup):
             formatter.write_paragraph()
             formatter.write_dl(rows)
         formatter.write_paragraph()
-        exits = listed({status: status.summary for status in ExitStatus})
+        exits = exits_in_words({status: status.summary for status in ExitStatus})
         topics = f"rwq help {', '.join(TOPICS)}"
         write_rows(formatter, [("Topics:", topics), ("Exit codes:", exits)])
 

@@ -9,7 +9,7 @@ from inspect import Parameter, signature
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Optional
 
-from rwq_cli.cli.command import Function, keyword, provided
+from rwq_cli.cli.command import Function, keyword, with_options
 from rwq_cli.cli.options import (
     NULL_IDS_BOTH_WAYS,
     DryRunOption,
@@ -149,7 +149,7 @@ def filters(
     offered: Iterable[State] = SELECTABLE, *, without: Sequence[str] = ()
 ) -> Callable[[Function], Function]:
     """Add the options that choose items to a command, which takes a `selection`."""
-    return provided("selection", _selection, _filters(offered, *without))
+    return with_options("selection", _selection, _filters(offered, *without))
 
 
 class Choice(NamedTuple):
@@ -394,6 +394,6 @@ def selects(
     ids = Annotated[list[str] | None, argument("[ID...]", help, offer=offer)]
     _, _ids, *options, _chosen_by = signature(chooser.choice).parameters.values()
     options = [parameter for parameter in options if has.get(parameter.name, True)]
-    return provided(
+    return with_options(
         "choice", chooser.choice, [keyword("ids", ids, default=None), *filters, *options]
     )

@@ -120,7 +120,7 @@ class RwqCommand(TyperCommand):
                 write_rows(formatter, rows)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        rows = [("Exit codes:", listed(self.manual.all_exits))]
+        rows = [("Exit codes:", exits_in_words(self.manual.all_exits))]
         if self.manual.plain:
             names = "; ".join(f"{what}: {names}" for what, names in self.manual.plain.items())
             rows.append((f"{PLAIN_HEADING}:", names))
@@ -152,7 +152,7 @@ def write_rows(formatter: Any, rows: Sequence[tuple[str, str]]) -> None:
     formatter.write_dl(rows, col_max=2 if is_narrow(formatter, rows) else _TERM_MAX)
 
 
-def listed(exits: Mapping[ExitCode, str]) -> str:
+def exits_in_words(exits: Mapping[ExitCode, str]) -> str:
     """Format exit codes and their meanings as a sentence of the help."""
     return "; ".join(f"{int(status)} {text}" for status, text in exits.items())
 
@@ -187,7 +187,7 @@ class RwqGroup(TyperGroup):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         formatter.write_paragraph()
-        exits = listed({status: status.summary for status in ExitStatus})
+        exits = exits_in_words({status: status.summary for status in ExitStatus})
         write_rows(formatter, [("Exit codes:", exits), COMMON_OPTIONS])
 
 
@@ -241,7 +241,7 @@ def command(
             flag = Annotated[bool, option("-0, --null", null)]
             parameters.append(keyword("null", flag, default=False))
         parameters.sort(key=lambda parameter: parameter.name in _LAST)
-        _take(run, [keyword("ctx", typer.Context), *parameters])
+        _set_parameters(run, [keyword("ctx", typer.Context), *parameters])
         help, _, examples = _docstring(function).partition("\n\n")
         exits = {
             status: manual.pop(key)
@@ -263,7 +263,7 @@ def command(
     return declare
 
 
-def provided(
+def with_options(
     name: str, make: Callable[..., object], parameters: Iterable[Parameter] | None = None
 ) -> Callable[[Function], Function]:
     """Add the options of `make` to a command, and pass its result as the parameter `name`."""
@@ -272,25 +272,25 @@ def provided(
 
     def decorate(function: Function) -> Function:
         @wraps(function)
-        def made(settings: Settings, **arguments: Any) -> Any:
+        def with_object(settings: Settings, **arguments: Any) -> Any:
             values = {parameter.name: arguments.pop(parameter.name) for parameter in options}
             return function(settings, **arguments, **{name: make(settings, **values)})
 
         parameters = signature(function).parameters.values()
-        _take(
-            made,
+        _set_parameters(
+            with_object,
             [
                 new
                 for parameter in parameters
                 for new in (options if parameter.name == name else [parameter])
             ],
         )
-        return made
+        return with_object
 
     return decorate
 
 
-def _take(function: Function, parameters: Iterable[Parameter]) -> None:
+def _set_parameters(function: Function, parameters: Iterable[Parameter]) -> None:
     keywords = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
     function.__signature__ = Signature(keywords)  # type: ignore[attr-defined]
     # Typer does not follow `__wrapped__`.

@@ -53,7 +53,7 @@ def confirm(
         note += f" ({human.count(leased)} of them leased)"
     items_of_queue = f"{human.counted(items, 'item')} of {queue}{note}"
     where = f" on {server_shown(settings)}"
-    if settings.beside is not None:
+    if settings.second_server is not None:
         # The action names the other server.
         items_of_queue, where = items_of_queue + where, ""
     question = f"rwq will {what.replace('{}', items_of_queue, 1)}{where}."

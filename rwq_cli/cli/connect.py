@@ -255,16 +255,16 @@ def queue_handles(
     return queues
 
 
-def remembered(find: Callable[[], T]) -> Callable[[], T]:
+def cached_find(find: Callable[[], T]) -> Callable[[], T]:
     """Return a function that caches the result of `find` for `_FIND_EVERY_S`."""
     cached: list[tuple[float, T]] = []
 
-    def find_or_remember() -> T:
+    def find_or_reuse() -> T:
         if not cached or monotonic() - cached[0][0] >= _FIND_EVERY_S:
             cached[:] = [(monotonic(), find())]
         return cached[0][1]
 
-    return find_or_remember
+    return find_or_reuse
 
 
 class OpenQueues:
@@ -283,10 +283,10 @@ class OpenQueues:
         queues = [] if has_patterns else open_queues(settings)
         self.connection = queues[0].connection if queues else open_connection(settings)
         self.names = "all queues" if all_queues else ", ".join(map(escaped, self._words))
-        self._found = remembered(self._find) if has_patterns else lambda: (queues, False)
+        self._found = cached_find(self._find) if has_patterns else lambda: (queues, False)
 
     def find(self) -> Self:
-        """Find the queues; for patterns, all keys are scanned: see `remembered`."""
+        """Find the queues; for patterns, all keys are scanned: see `cached_find`."""
         # A pattern may match keys of other programs, too.
         self.queues, self._are_found = self._found()
         count = len(self.queues)
@@ -295,10 +295,12 @@ class OpenQueues:
         self.left_out: set[bytes] = set()
         return self
 
-    def each(self, read: "Callable[[WorkQueue], Iterable[T]]") -> Iterator[T]:
-        return chain.from_iterable(self.reader(read, queue) for queue in self.queues)
+    def read(self, read: "Callable[[WorkQueue], Iterable[T]]") -> Iterator[T]:
+        return chain.from_iterable(self.read_one(read, queue) for queue in self.queues)
 
-    def reader(self, read: "Callable[[WorkQueue], Iterable[T]]", queue: "WorkQueue") -> Iterator[T]:
+    def read_one(
+        self, read: "Callable[[WorkQueue], Iterable[T]]", queue: "WorkQueue"
+    ) -> Iterator[T]:
         """Yield what is read from one queue; one that a pattern found may be left out."""
         if queue.name in self.left_out:
             return

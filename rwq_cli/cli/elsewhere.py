@@ -42,12 +42,12 @@ class OtherQueue(NamedTuple):
         name = escaped(self.queue.name)
         return name if self.settings is None else f"{name} on {server_shown(self.settings)}"
 
-    def both(self, settings: Settings) -> Settings:
+    def settings_of_both(self, settings: Settings) -> Settings:
         """Return the run's settings, extended so that the protection of either server applies."""
         if self.settings is None:
             return settings
         both = copy(settings)
-        both.beside = self.settings
+        both.second_server = self.settings
         return both
 
 

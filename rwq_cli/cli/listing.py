@@ -14,7 +14,7 @@ from rwq_cli.cli.connect import (
     warn_of_reading,
 )
 from rwq_cli.cli.options import ListingOptions
-from rwq_cli.cli.watching import watched
+from rwq_cli.cli.watching import show_repeatedly
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.model import Item
 from rwq_cli.output import human
@@ -87,19 +87,19 @@ class Listing:
         """List the items, as often as the options say."""
         settings, _, _, watch, all_queues = self.options
         opened = OpenQueues(settings, all_queues=all_queues)
-        watched(settings, watch, opened.connection, partial(self._show, opened))
+        show_repeatedly(settings, watch, opened.connection, partial(self._show, opened))
 
     def _show(self, opened: OpenQueues, tick: "Tick | None") -> None:
         settings, limit, data, _, _ = self.options
         queues = opened.find().queues
         warn_of_reading(settings, queues, self.selection)
-        readers = [opened.reader(self._items, queue) for queue in queues]
+        readers = [opened.read_one(self._items, queue) for queue in queues]
         items: Iterable[Item] = chain.from_iterable(readers)
         if self.joined is not None:
             items = islice(self.joined(readers), settings.read_limit(limit))
         ids, read_ids = None, self.read_ids
         if read_ids is not None:
-            ids = opened.each(lambda queue: warn_if_missing(settings, queue, read_ids(queue)))
+            ids = opened.read(lambda queue: warn_if_missing(settings, queue, read_ids(queue)))
         written = write_items(
             settings.out,
             items,
@@ -153,7 +153,7 @@ class Listing:
         if source.deep:
             return f"{count} of {opened.label}"
         names = [name for name in _LISTS if getattr(source, name)]
-        lengths = opened.each(lambda queue: [queue.lengths()])
+        lengths = opened.read(lambda queue: [queue.lengths()])
         total = human.count(sum(getattr(counts, _LISTS[n]) for counts in lengths for n in names))
         kind = f" {_LISTS[names[0]]}" if len(names) == 1 else ""
         out_of = "of" if self.selection.is_all else "that match, out of"

@@ -67,7 +67,7 @@ class Manual(NamedTuple):
     def fields(self, options: Mapping[str, Any] = MappingProxyType({})) -> "Fields[Any] | None":
         return self.record(options) if callable(self.record) else self.record
 
-    def fallback(
+    def usual_format(
         self, output: "OutputFormat", options: Mapping[str, Any], *, has_fields: bool
     ) -> str | None:
         """Return the format to use where this one is the usual one; None for the default."""

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
     "What became of an item",
     field("queue", "queue", "the queue's name", NAME),
-    field("id", "what.item_id", "the item's ID", ID),
-    field("status", "what.status", "what was done, or why not ([words](#what-became-of-items))"),
-    field("holder", "what.holder", "who holds the item, if that is why nothing was done"),
+    field("id", "outcome.item_id", "the item's ID", ID),
+    field("status", "outcome.status", "what was done, or why not ([words](#what-became-of-items))"),
+    field("holder", "outcome.holder", "who holds the item, if that is why nothing was done"),
     is_stream=True,
     has_summary=True,
 )

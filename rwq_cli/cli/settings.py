@@ -45,8 +45,8 @@ class ServerSetting(NamedTuple):
 class Settings(OutputOptions):
     """The settings of one run, which are never changed."""
 
-    # `beside` are those of a second server that the run also writes to; None for none.
-    beside: "Settings | None" = None
+    # `second_server` are those of a second server that the run also writes to; None for none.
+    second_server: "Settings | None" = None
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Settings(OutputOptions):
         }
         if (usual := formats["RWQ_OUTPUT"]) in tuple(OutputFormat):
             # It was not set for this command, which may have nothing to write in it.
-            formats["RWQ_OUTPUT"] = manual.fallback(
+            formats["RWQ_OUTPUT"] = manual.usual_format(
                 OutputFormat(usual), options, has_fields=self.fields is not None
             )
         self.output_origin = next(origin for origin, name in formats.items() if name is not None)
@@ -256,7 +256,7 @@ class Settings(OutputOptions):
 
     @property
     def _protecting_contexts(self) -> "Sequence[Context]":
-        servers = [self] if self.beside is None else [self, self.beside]
+        servers = [self] if self.second_server is None else [self, self.second_server]
         return [context for server in servers if (context := server.protecting_context) is not None]
 
     @property

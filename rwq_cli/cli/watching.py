@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rwq_cli.views.counts import Tick
 
 
-def watched(
+def show_repeatedly(
     settings: Settings,
     every: Duration | None,
     connection: "Connection",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Annotated, NamedTuple
 
-from rwq_cli.cli.command import provided
+from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, parse_id
 from rwq_cli.cli.reports import OUTCOME_FIELDS, bad_record_reporter, kind_of, report_of
@@ -37,7 +37,7 @@ _RETRY_S = 0.5
 _NAMED_QUEUES = 8
 
 
-def _time(text: str) -> str:
+def _checked_time(text: str) -> str:
     # Checked early; the time itself depends on the server's clock.
     parse_time(text, lambda: 0)
     return text
@@ -70,7 +70,9 @@ class Adding(NamedTuple):
     at: Annotated[
         str | None,
         option(
-            "--at TIME", "Until 08:00, 2026-11-22T08:00 (Z, +01:00), @UNIX (server's clock).", _time
+            "--at TIME",
+            "Until 08:00, 2026-11-22T08:00 (Z, +01:00), @UNIX (server's clock).",
+            _checked_time,
         ),
     ] = None
     strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False
@@ -144,7 +146,7 @@ class Adding(NamedTuple):
     no="every record was rejected",
     excludes=["--id --id-from", "--delay --at"],
 )
-@provided("adding", Adding)
+@with_options("adding", Adding)
 def add(settings: Settings, adding: Adding) -> ExitStatus:
     """Add items from arguments, files or stdin. With several -q, an item's ID determines its
     queue, so that an item added again is found to be a duplicate.
@@ -177,7 +179,7 @@ def _add(queues: Sequence[WorkQueue], adding: Adding, reader: RecordReader) -> E
             None,
             dry_run=dry_run,
             explain=lambda failed: ("one of its keys has the wrong type" for _ in failed),
-            where=lambda: f" ({_named(added)} on {settings.server_label})",
+            where=lambda: f" ({_counts_in_words(added)} on {settings.server_label})",
             extra=extra,
         )
         out = settings.out.report(tally)
@@ -196,7 +198,7 @@ def _add(queues: Sequence[WorkQueue], adding: Adding, reader: RecordReader) -> E
     )
 
 
-def _named(added: Mapping[bytes, int]) -> str:
+def _counts_in_words(added: Mapping[bytes, int]) -> str:
     if len(added) > _NAMED_QUEUES:
         return f"{len(added):,} queues"
     names = [f"{escaped(name)} {number:,}" for name, number in sorted(added.items())]

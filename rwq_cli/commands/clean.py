@@ -9,7 +9,7 @@ from random import random
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from rwq_cli.cli import options
-from rwq_cli.cli.command import provided
+from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import OpenQueues, summary_end, warn_if_missing
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.commands import Duration, ExitStatus, Settings, command, option
@@ -35,10 +35,10 @@ _REPAIRS = tuple(repair.value for repair in Repair)
 CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
     "A repair made by a clean",
     field("queue", "queue", "the queue's name", NAME),
-    field("id", "what.item_id", "the item's ID", ID),
-    field("action", "what.action", "`returned`, `dropped`, `promoted`, `pruned` or `buried`"),
-    field("state", "what.state", "the state that the item was in"),
-    field("where", "what.where", "the key that was changed: `main`, `delayed` and so on"),
+    field("id", "outcome.item_id", "the item's ID", ID),
+    field("action", "outcome.action", "`returned`, `dropped`, `promoted`, `pruned` or `buried`"),
+    field("state", "outcome.state", "the state that the item was in"),
+    field("where", "outcome.where", "the key that was changed: `main`, `delayed` and so on"),
     field("dry_run", "dry_run", "whether nothing was changed"),
     is_stream=True,
     has_summary=True,
@@ -156,7 +156,7 @@ class Cleaning:
         with options.settings.out.report(tally) as out:
             buried: list[CleanAction] = []
             try:
-                for batch in self._opened.reader(repairs, queue):
+                for batch in self._opened.read_one(repairs, queue):
                     out.rows(batch)
                     self.actions.update((queue.name, repair.action) for repair in batch)
                     buried += (repair for repair in batch if repair.action is Repair.BURIED)
@@ -179,7 +179,7 @@ _NEEDS = dict.fromkeys(("--deep-every", "--notify", "--listen"), "--every")
 
 
 @command(record=CLEAN_FIELDS, exits=_EXITS, needs=_NEEDS)
-@provided("cleaning", CleanOptions)
+@with_options("cleaning", CleanOptions)
 def light(
     _: Settings,
     cleaning: CleanOptions,
@@ -200,7 +200,7 @@ def light(
 
 
 @command(record=CLEAN_FIELDS, exits=_EXITS, needs=_NEEDS)
-@provided("cleaning", CleanOptions)
+@with_options("cleaning", CleanOptions)
 def deep(_: Settings, cleaning: CleanOptions) -> ExitStatus:
     """Do a light clean, then scan all keys to repair the rest. It returns orphaned items, which are
     in no list, drops ghosts, which have no data, and removes surplus entries of duplicated items.

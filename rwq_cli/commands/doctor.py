@@ -112,7 +112,7 @@ def _section(record: Any) -> Section:
 
 
 def _named(findings: Sequence[Finding]) -> str:
-    return ", ".join(f"{one.code.value} {human.count(one.count)}" for one in findings)
+    return ", ".join(f"{finding.code.value} {human.count(finding.count)}" for finding in findings)
 
 
 def _name(diagnosis: Diagnosis) -> str:
@@ -136,7 +136,9 @@ def _healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
 def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
     counts = []
     for severity in Severity:
-        if findings := [one for one in diagnosis.findings if one.code.severity is severity]:
+        if findings := [
+            finding for finding in diagnosis.findings if finding.code.severity is severity
+        ]:
             is_explained = severity is not Severity.NOTE or explains_notes
             names = _named(findings) if is_explained else "-v explains them"
             counts.append(f"{severity.value}s {len(findings)} ({names})")
@@ -147,8 +149,8 @@ def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
         return text
     text += "; the items were not checked" if is_unread else f"; items {diagnosis.items:,}"
     if fix:
-        remaining = sum(one.left for one in diagnosis.serious)
-        fixed = sum(one.fixed for one in diagnosis.findings)
+        remaining = sum(finding.left for finding in diagnosis.serious)
+        fixed = sum(finding.fixed for finding in diagnosis.findings)
         would_fix, leave = ("would fix", "leave") if diagnosis.dry_run else ("fixed", "left")
         done = [f"{would_fix} {human.count(fixed)}"] if fixed else []
         done += [f"{leave} {human.count(remaining)}"] if remaining else []
@@ -267,23 +269,24 @@ class _Report:
         is_first = not self._diagnoses
         self._diagnoses.append(diagnosis)
         settings, findings = self._settings, diagnosis.findings
-        serious = tuple(one for one in findings if one.code.severity is not Severity.NOTE)
-        is_news = serious or any(one.fixed for one in findings) or (settings.verbose and findings)
+        has_fixed = any(finding.fixed for finding in findings)
+        is_news = diagnosis.serious or has_fixed or (settings.verbose and findings)
         if self._is_table and not is_news:
             self._write_healthy(diagnosis)
             return
         if settings.quiet and settings.is_for_people:
-            findings = serious
+            findings = diagnosis.serious
         lines = command_lines(settings, connection)
         fix, dry_run, name = self._plan.fix, self._plan.dry_run, diagnosis.queue
-        evicted = any(one.code is Code.EVICTED for one in self._diagnoses[0].findings + findings)
+        all_findings = (*self._diagnoses[0].findings, *findings)
+        evicted = Code.EVICTED in [finding.code for finding in all_findings]
         records = [
-            _record(name, one, lines, fix=fix, dry_run=dry_run, has_evicted=evicted)
-            for one in findings
+            _record(name, finding, lines, fix=fix, dry_run=dry_run, has_evicted=evicted)
+            for finding in findings
         ]
         if self._is_table and not self._is_one:
             self._out.sections([Section(_name(diagnosis), ())], is_first=is_first)
-        ids = (one.examples for one in findings if not one.of_keys)
+        ids = (finding.examples for finding in findings if not finding.of_keys)
         columns = self._columns()
         self._out.table(records, FINDING_FIELDS, columns, wide=columns, id_batches=ids)
         if self._is_table:
@@ -314,11 +317,11 @@ class _Report:
 
     def end(self) -> ExitStatus:
         if not self._is_one:
-            troubled = [one for one in self._diagnoses if not one.is_healthy]
+            troubled = [diagnosis for diagnosis in self._diagnoses if not diagnosis.is_healthy]
             if self._is_table and len(self._diagnoses) > 2 and troubled:
                 rows: list[Line] = [
-                    (_name(one), _named(one.serious), _STYLES[one.serious[0].code.severity])
-                    for one in troubled
+                    (_name(ill), _named(ill.serious), _STYLES[ill.serious[0].code.severity])
+                    for ill in troubled
                 ]
                 of = f"{len(troubled):,} of {len(self._diagnoses):,}"
                 self._out.sections([Section(f"with findings: {of}", rows)], is_first=False)

@@ -7,7 +7,7 @@ from itertools import chain, compress
 from typing import Annotated, NamedTuple
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.command import provided
+from rwq_cli.cli.command import with_options
 from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS, kind_of
@@ -70,7 +70,7 @@ class Change(NamedTuple):
     needs={"--lines": "--run", "--allow-empty": "--run"},
 )
 @selects(ITEMS)
-@provided("change", Change)
+@with_options("change", Change)
 def edit(settings: Settings, choice: Choice, change: Change) -> ExitStatus:
     """Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or stdin,
     byte for byte; or run a command on the data of each chosen item. Items keep their place,
@@ -83,12 +83,12 @@ def edit(settings: Settings, choice: Choice, change: Change) -> ExitStatus:
     rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq edit -q jobs 4f2a9c -f -
     EDITOR='code --wait' rwq edit -q jobs 4f2a9c
     """
-    choice = choice if change.run is not None else _one(choice)
+    choice = choice if change.run is not None else _single(choice)
     queue = open_queue(settings)
     editing, undo = _Editing(change, choice, queue), Undo(settings, queue, "edit")
     reasons = {} if change.run else {Status.CHANGED: CHANGED_MEANWHILE}
     # As PID 1, too, which needs a handler to end at SIGTERM.
-    with raising_on_terminate(replaces=True), _kept(settings, editing.drafts):
+    with raising_on_terminate(replaces=True), _keeping_drafts(settings, editing.drafts):
         with undo.report(
             _KIND,
             dry_run=choice.dry_run,
@@ -221,7 +221,7 @@ class _Editing:
                 _name_draft(self._settings, self._queue, item_id, draft, is_missing=is_missing)
 
 
-def _one(choice: Choice) -> Choice:
+def _single(choice: Choice) -> Choice:
     if choice.from_stdin:
         raise InvalidArgument(
             "one ID is needed, and - reads any number from stdin",
@@ -279,7 +279,7 @@ def _name_draft(
 
 
 @contextmanager
-def _kept(settings: Settings, drafts: Mapping[bytes, Draft]) -> Iterator[None]:
+def _keeping_drafts(settings: Settings, drafts: Mapping[bytes, Draft]) -> Iterator[None]:
     """On an error, name the file with the edited text, or delete it if it is unchanged."""
     try:
         yield

@@ -116,7 +116,7 @@ class _Run:
             header = ExportHeader(self._only.queue, self._only.exported_ms)
         stdout.write(header_line(header))
         written = 0
-        for lines in progress_until_first(opened.each(self._lines), self._settings):
+        for lines in progress_until_first(opened.read(self._lines), self._settings):
             stdout.write(b"".join(lines))
             written += len(lines)
         results = sum(run.results_read for run in self._exports)
@@ -155,16 +155,16 @@ class _Run:
 
     def _summarize(self, items: int, results: int) -> ExitStatus:
         environment, opened = self._settings.environment, self._opened
-        skipped = [run.skipped for run in self._exports]
-        for key in chain.from_iterable(one.wrong_keys for one in skipped):
+        all_skipped = [run.skipped for run in self._exports]
+        for key in chain.from_iterable(skipped.wrong_keys for skipped in all_skipped):
             environment.error(f"rwq: {escaped(key)} has the wrong type; not exported")
         exported = Exported(
             items,
             results,
             requested=self._requested,
-            wrong_types=sum(len(one.wrong_types) for one in skipped),
-            without_data=sum(len(one.missing) for one in skipped),
-            stray_leases=sum(one.stray_leases for one in skipped),
+            wrong_types=sum(len(skipped.wrong_types) for skipped in all_skipped),
+            without_data=sum(len(skipped.missing) for skipped in all_skipped),
+            stray_leases=sum(skipped.stray_leases for skipped in all_skipped),
             left_out=len(opened.left_out),
         )
         where = summary_end(self._settings, opened.label)

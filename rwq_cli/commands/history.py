@@ -68,7 +68,7 @@ def history(
 
     if not is_drawn or settings.fields is not None or settings.by is not None:
         columns = [name for name in PLAIN if name != "queue" or not opened.is_one]
-        rows = opened.each(lambda queue: in_steps(entries(queue), step_ms))
+        rows = opened.read(lambda queue: in_steps(entries(queue), step_ms))
         settings.out.table(rows, HISTORY_FIELDS, columns, plain_columns=PLAIN)
         return
     cells = max(_CELLS_MIN, settings.environment.width - BESIDE_CELLS)
@@ -85,7 +85,7 @@ def history(
             times = range(first_ms, last_ms + 1, block_ms)
             yield QueueHistory(queue.name, block_ms, [blocks.get(at_ms) for at_ms in times])
 
-    settings.out.describe(opened.each(drawn), HISTORY_FIELDS, history_sections)
+    settings.out.describe(opened.read(drawn), HISTORY_FIELDS, history_sections)
 
 
 def _fitting_step_ms(span_ms: int, cells: int) -> int:

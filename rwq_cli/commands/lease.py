@@ -8,7 +8,7 @@ from time import time
 from typing import Annotated, NamedTuple
 
 from rwq_cli.cli import options
-from rwq_cli.cli.command import provided
+from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
 from rwq_cli.cli.listing import write_items
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
@@ -24,7 +24,7 @@ from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.items import ITEM_FIELDS, PLAIN_OF_SEVERAL, plain_names
 
 
-def _held(item: Item) -> str | None:
+def _lease_note(item: Item) -> str | None:
     """Return a note with the ID and the lease of an item, of which only the data is shown."""
     if item.lease is None or (ttl_ms := item.lease.ttl_ms) is None:
         return None
@@ -124,14 +124,14 @@ class Leasing(NamedTuple):
                 lines = command_lines(self.settings, queue.connection)
                 refusals.append(_refusal(lines, queue.name, item))
 
-    def noted(self, items: Iterable[Item], leased: list[Item]) -> Iterator[Item]:
+    def with_notes(self, items: Iterable[Item], leased: list[Item]) -> Iterator[Item]:
         """Yield the items, after the notes on each; a single one is `leased` from then on."""
         environment = self.settings.environment
         for item in items:
             leased += [item] if self.wanted == 1 else []
             if self.dry_run:
                 environment.note(f"{DRY_RUN}these would be leased now", once=True)
-            if self.settings.output is OutputFormat.DATA and (line := _held(item)):
+            if self.settings.output is OutputFormat.DATA and (line := _lease_note(item)):
                 environment.note(line)
             yield item
 
@@ -157,7 +157,7 @@ def _give_back(settings: Settings, queues: Sequence[WorkQueue], items: Sequence[
     unfinished="",
     excludes=["--id -n", "--id --wait", "--id --timeout", "--id --fair"],
 )
-@provided("leasing", Leasing)
+@with_options("leasing", Leasing)
 def lease(settings: Settings, leasing: Leasing) -> ExitStatus:
     """Lease the next items and print them. Several queues are tried in order.
 
@@ -189,7 +189,7 @@ def lease(settings: Settings, leasing: Leasing) -> ExitStatus:
         # Reading the items, or their IDs, leases them.
         count = write_items(
             settings.out,
-            leasing.noted(items, leased_items),
+            leasing.with_notes(items, leased_items),
             "leased now",
             empty=nothing,
             has_queue=len(queues) > 1,

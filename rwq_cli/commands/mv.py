@@ -105,7 +105,7 @@ def mv(
             suffix=lambda: f" to {label}{new if dry_run else ''}",
         ) as out,
     ):
-        asking = choice._replace(settings=opened.both(settings))
+        asking = choice._replace(settings=opened.settings_of_both(settings))
         first = asking.choose(queue, f"move {{}} to {to_shown}", act=act)
         if choice.is_whole_queue and not dry_run:
             copy_history(queue, target)

@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator
 from typing import Annotated
 
-from rwq_cli.cli.connect import open_connection, remembered
+from rwq_cli.cli.connect import cached_find, open_connection
 from rwq_cli.cli.options import WatchOption, offer_queues
-from rwq_cli.cli.watching import watched
+from rwq_cli.cli.watching import show_repeatedly
 from rwq_cli.commands import Settings, argument, command
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.counting import COUNT_S, lengths_and_abandoned
@@ -44,7 +44,7 @@ def queues(
     connection = open_connection(settings)
     words = [os.fsencode(name) for name in settings.given.get("queue", ())]
     patterns = [*map(glob_pattern, [*words, *([] if pattern is None else [pattern])])]
-    find_queues = remembered(
+    find_queues = cached_find(
         lambda: [
             WorkQueue(connection, name)
             for name in queue_names(connection)
@@ -66,4 +66,4 @@ def queues(
         # No other counts are read.
         write_counts(settings.out, counted(), QUEUES, QUEUES_PLAIN, tick, wide=QUEUES, empty=empty)
 
-    watched(settings, watch, connection, show, find_queues)
+    show_repeatedly(settings, watch, connection, show, find_queues)

@@ -10,11 +10,16 @@ from rwq_cli.commands import Duration, ExitStatus, Settings, argument, command, 
 from rwq_cli.core.model import State
 from rwq_cli.exit_codes import batch_status
 from rwq_cli.input.streams import read_ids
-from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, read_shown, show_sections
+from rwq_cli.views.item_report import (
+    EXPLANATION_FIELDS,
+    Explanation,
+    read_explanations,
+    show_sections,
+)
 
 
 @command(
-    record=SHOWN_FIELDS,
+    record=EXPLANATION_FIELDS,
     no="there is no such item",
     partial="some of the items do not exist",
     reads_only=True,
@@ -47,7 +52,7 @@ def show(
     explained = warn_if_missing(
         settings,
         queue,
-        read_shown(
+        read_explanations(
             queue,
             requested,
             command_lines(settings, queue.connection),
@@ -56,23 +61,23 @@ def show(
             sizes=wants_sizes,
             eta_s=eta_s,
         ),
-        lambda item_shown: item_shown.item.state is State.GONE and item_shown.result is None,
+        lambda explanation: explanation.item.state is State.GONE and explanation.result is None,
     )
     missing = 0
 
-    def noted() -> Iterator[Shown]:
+    def noted() -> Iterator[Explanation]:
         nonlocal missing
         is_noted = wants_sizes and not (data or settings.output.is_raw)
-        for item_shown in explained:
+        for explanation in explained:
             if is_noted:
                 note_idle_reset(settings, queue, "the times shown are those before this")
-            if not item_shown.item.state.has_data:
+            if not explanation.item.state.has_data:
                 missing += 1
                 if settings.output.is_raw:
                     # The reason for no output is an error, which --quiet does not hide.
-                    settings.environment.error(f"no such item: {escaped(item_shown.item.item_id)}")
-            yield item_shown
+                    settings.environment.error(f"no such item: {escaped(explanation.item.item_id)}")
+            yield explanation
 
     is_one = words != ["-"] and len(words) == 1
-    total = settings.out.describe(noted(), SHOWN_FIELDS, show_sections, is_one=is_one)
+    total = settings.out.describe(noted(), EXPLANATION_FIELDS, show_sections, is_one=is_one)
     return batch_status(total - missing, missing)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.connect import OpenQueues, note_idle_reset, warn_if_missing
 from rwq_cli.cli.options import AllQueuesOption, WatchOption
-from rwq_cli.cli.watching import watched
+from rwq_cli.cli.watching import show_repeatedly
 from rwq_cli.commands import Settings, command, option
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
@@ -41,7 +41,7 @@ def stats(
         return warn_if_missing(settings, queue, [counts], lambda counts: counts.is_empty)
 
     def show(tick: Tick | None) -> None:
-        counted = opened.find().each(count)
+        counted = opened.find().read(count)
         write_stats(settings.out, counted, tick, fast=fast, deep=deep, one=opened.is_one)
 
-    watched(settings, watch, opened.connection, show, lambda: opened.find().queues)
+    show_repeatedly(settings, watch, opened.connection, show, lambda: opened.find().queues)

@@ -61,7 +61,7 @@ def tail(
     def events() -> Iterator[Event]:
         nonlocal count
         limit_s = inf if timeout_s is None else timeout_s
-        for event in _happening(settings, opened, selection, limit_s):
+        for event in _follow(settings, opened, selection, limit_s):
             if event.is_usual and not all_events:
                 continue
             count += event.item_id is not None
@@ -80,7 +80,7 @@ def tail(
     return ExitStatus.NO if limit is not None and count < limit else ExitStatus.OK
 
 
-def _happening(
+def _follow(
     settings: Settings, opened: OpenQueues, selection: Selection, timeout_s: float
 ) -> Iterator[Event]:
     """Yield what happens to the chosen items; what was written before is passed on meanwhile."""

@@ -7,7 +7,7 @@ from typing import Annotated, get_type_hints
 
 import typer
 
-from rwq_cli.cli.command import command, keyword, provided
+from rwq_cli.cli.command import command, keyword, with_options
 from rwq_cli.cli.connect import open_queues, server_variables
 from rwq_cli.cli.options import (
     FAIR,
@@ -79,7 +79,7 @@ def _parameters() -> Iterator[Parameter]:
     options_first=True,
     always_table=True,
 )
-@provided("options", lambda _settings, **values: Options(**values), [*_parameters()])
+@with_options("options", lambda _settings, **values: Options(**values), [*_parameters()])
 def work(
     settings: Settings,
     options: Options,

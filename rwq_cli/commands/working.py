@@ -71,7 +71,7 @@ def show_plan(
     return ExitStatus.OK
 
 
-def terminal(
+def notes_and_outputs(
     settings: Settings, queues: Sequence[WorkQueue], *, result: bool
 ) -> tuple[Notes, Outputs]:
     environment = settings.environment
@@ -120,7 +120,7 @@ def run_plan(
     settings.end_progress()
     for queue in queues:
         queue.connection.progress = ProgressListener()
-    notes, outputs = terminal(settings, queues, result=plan.options.keeps_result)
+    notes, outputs = notes_and_outputs(settings, queues, result=plan.options.keeps_result)
     log = None if joblog is None else JobLog(joblog, settings.environment.error)
     service = Service(
         settings,

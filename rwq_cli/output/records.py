@@ -3,7 +3,7 @@
     written = out.table(queue.items(...), ITEM_FIELDS, ("position", "id", "bytes"), limit=50)
     out.footer(lambda: f"{written} shown of {queue.lengths().waiting} waiting in jobs")
 
-    out.describe(shown_items(...), SHOWN_FIELDS, sections_of)
+    out.describe(shown_items(...), EXPLANATION_FIELDS, sections_of)
 
     undo = Undo(settings, queue, "rm")
     with undo.report(_KIND, dry_run=choice.dry_run) as out:

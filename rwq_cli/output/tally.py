@@ -65,10 +65,10 @@ def check_summary_fields(names: Sequence[str]) -> None:
 
 
 class Row(NamedTuple, Generic[T]):
-    """What the fields of an outcome are read from; the queue is None if `what` names it."""
+    """What the fields of an outcome are read from; the queue is None if `outcome` names it."""
 
     queue: bytes | None
-    what: T
+    outcome: T
     dry_run: bool = False
 
 
@@ -234,8 +234,8 @@ class Tally(Generic[T]):
             failures: list[tuple[bytes | None, str, str]]
             failures = [(None, "rejected", reason) for reason in self.rejected]
             failures += [
-                (self.kind.item_id(what), self.kind.name_of(self.kind.word(what)), reason)
-                for what, reason in reasons
+                (self.kind.item_id(outcome), self.kind.name_of(self.kind.word(outcome)), reason)
+                for outcome, reason in reasons
             ]
             summary["failures"] = [
                 {**bytes_fields("id", item_id), "code": code, "reason": reason}

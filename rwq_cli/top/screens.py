@@ -24,7 +24,7 @@ from rwq_cli.top.session import ITEMS_SHOWN, LISTS, QueueDetail, Session, read_q
 from rwq_cli.top.terminal import OF_QUEUES, Action, item_action, queue_action
 from rwq_cli.top.widgets import CommandScreen, HelpScreen, Line, Listing
 from rwq_cli.views.health import status_parts
-from rwq_cli.views.item_report import Shown, show_sections
+from rwq_cli.views.item_report import Explanation, show_sections
 from rwq_cli.views.items import session_lease
 from rwq_cli.views.top import (
     SORT_COLUMNS,
@@ -353,7 +353,7 @@ class QueueScreen(LiveScreen):
 
 class ItemScreen(LiveScreen):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", key_display="Esc")]
-    data: Shown | None
+    data: Explanation | None
 
     def __init__(self, session: Session, queue: WorkQueue, item_id: bytes) -> None:
         super().__init__(session)
@@ -366,7 +366,7 @@ class ItemScreen(LiveScreen):
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
 
-    def read(self) -> Shown:
+    def read(self) -> Explanation:
         return self.session.show(self._queue, self._item_id)
 
     def draw(self, room: int) -> None:

@@ -26,7 +26,7 @@ from rwq_cli.output.field import Field
 from rwq_cli.output.sections import Piece
 from rwq_cli.top.terminal import Runner, TerminalGuard
 from rwq_cli.top.watch import QueueWatch, interval_s
-from rwq_cli.views.item_report import Shown, read_shown
+from rwq_cli.views.item_report import Explanation, read_explanations
 from rwq_cli.views.items import columns_for
 from rwq_cli.views.top import sort_column
 
@@ -89,8 +89,8 @@ class Session:
     def handle(self, name: bytes) -> WorkQueue:
         return WorkQueue(self._connection, name, holder=self._settings.holder)
 
-    def show(self, queue: WorkQueue, item_id: bytes) -> Shown:
-        (report,) = read_shown(queue, [item_id], self.run.lines, self.note)
+    def show(self, queue: WorkQueue, item_id: bytes) -> Explanation:
+        (report,) = read_explanations(queue, [item_id], self.run.lines, self.note)
         return report
 
     def _names(self, connection: Connection) -> Iterable[bytes]:

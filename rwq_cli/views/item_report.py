@@ -31,7 +31,7 @@ class Next(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shown:
+class Explanation:
     item: Item
     report: ItemReport
     lines: CommandLines
@@ -120,7 +120,7 @@ class Shown:
         ]
 
 
-def read_shown(
+def read_explanations(
     queue: WorkQueue,
     ids: Iterable[bytes | Flush],
     lines: CommandLines,
@@ -129,7 +129,7 @@ def read_shown(
     data: bool = False,
     sizes: bool = False,
     eta_s: float | None = None,
-) -> Iterator[Shown]:
+) -> Iterator[Explanation]:
     """Read everything that is shown of each ID, a page at a time."""
     # `data` reads whole payloads, and `sizes` sizes and previews even if that resets idle times;
     # `eta_s` is how long to watch the queue for a forecast. Each page of many IDs walks over the
@@ -144,7 +144,7 @@ def read_shown(
         for item, report, key, forecast in zip(
             items, reports, results or none, forecasts, strict=True
         ):
-            yield Shown(item, report, lines, key, forecast)
+            yield Explanation(item, report, lines, key, forecast)
 
 
 def _turn(position: int | None, forecast: Forecast | None) -> Next:
@@ -182,7 +182,7 @@ KEPT_FIELDS = (
 )
 
 
-def _lease_objects(explained: Shown) -> list[dict[str, object]]:
+def _lease_objects(explained: Explanation) -> list[dict[str, object]]:
     return [
         {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
         for key, lease in explained.leases.items()
@@ -191,7 +191,7 @@ def _lease_objects(explained: Shown) -> list[dict[str, object]]:
 
 
 _CLEANING = "how often it is in the list of a cleaner of redis-work-queue 0.1"
-_FACTS: Sequence[tuple[str, str | Callable[[Shown], object], str]] = (
+_FACTS: Sequence[tuple[str, str | Callable[[Explanation], object], str]] = (
     ("data", "report.facts.has_data", "whether the data key exists"),
     ("in_main", "report.facts.in_main", "how often it is in the main list"),
     ("in_processing", "report.facts.in_processing", "how often it is in processing"),
@@ -209,11 +209,11 @@ _FACTS: Sequence[tuple[str, str | Callable[[Shown], object], str]] = (
 )
 
 
-def _joined(part: str, explained: Shown) -> str | None:
+def _joined(part: str, explained: Explanation) -> str | None:
     return " ".join(getattr(REMEDIES[code], part) for code in explained.findings) or None
 
 
-SHOWN_FIELDS: Fields[Shown] = Fields(
+EXPLANATION_FIELDS: Fields[Explanation] = Fields(
     "An item, explained",
     *(column.within(attribute("item")) for column in ITEM_FIELDS.all),
     field("meaning", "meaning", "the state in a sentence"),
@@ -230,7 +230,7 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
 )
 
 
-def show_sections(explained: Shown) -> list[Section]:
+def show_sections(explained: Explanation) -> list[Section]:
     item, next = explained.item, explained.next.text
     # The meaning has already explained the state.
     also = [REMEDIES[code].cause for code in explained.findings if code.value != item.state.value]
@@ -263,7 +263,7 @@ def show_sections(explained: Shown) -> list[Section]:
     return sections
 
 
-def _fact_rows(explained: Shown) -> Iterator[Line]:
+def _fact_rows(explained: Explanation) -> Iterator[Line]:
     item, report, facts = explained.item, explained.report, explained.report.facts
     now_ms, data = facts.now_ms, "none"
     if facts.has_data:

@@ -103,8 +103,10 @@ def alerts_of(check: Check) -> list[str]:
     alerts = [f"{Level.CRITICAL}: no such queue, or it is empty"] * check.is_missing
     if check.counts.server and (refusal := refusal_in_words(check.counts.server)):
         alerts.append(f"{Level.CRITICAL}: the server refuses writes: {refusal}")
-    evaluations = (one for one in check.by_measure.values() if one.level is not Level.OK)
-    return [*alerts, *(f"{one.level}: {_in_words(check, one)}" for one in evaluations)]
+    for evaluation in check.by_measure.values():
+        if evaluation.level is not Level.OK:
+            alerts.append(f"{evaluation.level}: {_in_words(check, evaluation)}")
+    return alerts
 
 
 def _in_words(check: Check, evaluation: Evaluation) -> str:

@@ -40,7 +40,7 @@ _HISTORY = {
     "format": lambda row: sparkline(row.history[-_HISTORY_CELLS:]).rjust(_HISTORY_CELLS),
     "style": lambda _row: "cyan",
 }
-_IN, _LEFT, _EMPTY_IN = (
+_IN, _DONE, _EMPTY_IN = (
     rate_field.within(attrgetter("rates"))._replace(rank=rank)
     for rate_field, rank in zip(RATE_FIELDS, (6, 8, 5), strict=True)
 )
@@ -53,7 +53,7 @@ QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
     count_field("delayed", "sample.delayed", rank=4),
     count_field("buried", "sample.buried", rank=9, style="yellow"),
     _IN,
-    _LEFT,
+    _DONE,
     field("next_age_seconds", "next_age_s", "the age of the next item", DURATION, "NEXT AGE", 7),
     _EMPTY_IN,
     field(

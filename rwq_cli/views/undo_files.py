@@ -48,8 +48,8 @@ Pruned = tuple[UndoEntry, str]
 
 PRUNED_FIELDS: Fields[Row[Pruned]] = Fields(
     "A pruned undo file",
-    *(field_of_file.within(lambda row: row.what[0]) for field_of_file in UNDO_FIELDS.all),
-    field("status", lambda row: row.what[1], "`deleted` or `in-use`"),
+    *(field_of_file.within(lambda row: row.outcome[0]) for field_of_file in UNDO_FIELDS.all),
+    field("status", lambda row: row.outcome[1], "`deleted` or `in-use`"),
     is_stream=True,
     has_summary=True,
 )

@@ -46,7 +46,7 @@ _FIELDS: tuple[Field[Event], ...] = (
 )
 EVENT_FIELDS: Fields[Row[Event]] = Fields(
     "An event of a worker",
-    *(column.within(attribute("what")) for column in _FIELDS),
+    *(column.within(attribute("outcome")) for column in _FIELDS),
     is_stream=True,
     has_summary=True,
 )

@@ -111,7 +111,7 @@ FACTS = [
 LINES = CommandLines(" -c dev", "redis-cli -n 2", " --to-context dev")
 
 
-def _shown() -> Iterator[item_report.Shown]:
+def _shown() -> Iterator[item_report.Explanation]:
     for number, facts in enumerate(FACTS):
         step, places = number % 4, [*range(number, number + facts.in_main)]
         report = ItemReport(facts, places, [number % 3] * facts.in_processing)
@@ -120,7 +120,7 @@ def _shown() -> Iterator[item_report.Shown]:
         item = item._replace(payload_bytes=step, preview=b"{}", data=data, idle_s=step or None)
         key = ResultKey(b"it", facts.has_data, "result", made(Result, step)) if step else None
         forecast = made(lookup.Forecast, step) if step != 1 else None
-        yield item_report.Shown(item, report, LINES, key, forecast)
+        yield item_report.Explanation(item, report, LINES, key, forecast)
 
 
 def _contexts() -> list[context.Record]:
@@ -187,7 +187,7 @@ def _no_sections(_: Any) -> list[Section]:
 Records = tuple[Fields[Any], list[Any], Callable[[Any], Sequence[Section]]]
 RECORDS: dict[str, Records] = {
     "item": (items.ITEM_FIELDS, _each(Item), _no_sections),
-    "shown": (item_report.SHOWN_FIELDS, [*_shown()], item_report.show_sections),
+    "shown": (item_report.EXPLANATION_FIELDS, [*_shown()], item_report.show_sections),
     "counts": (counts.COUNT_FIELDS, _each(Counts), counts.count_sections),
     "event": (events.EVENT_FIELDS, _each(Event), _no_sections),
     "history": (history.HISTORY_FIELDS, _each(HistoryEntry), _no_sections),

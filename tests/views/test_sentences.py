@@ -107,7 +107,7 @@ def _of_workers() -> Iterator[object]:
     for step, rate in product(STEPS, (0.0, 0.5, 1234.5)):
         yield working.live_line(_progress(step), rate), status(_progress(step))
     yield exposition(working.work_metrics(_progress(2)))
-    yield from working.joblog_lines(row.what for row in RECORDS["work"][1])
+    yield from working.joblog_lines(row.outcome for row in RECORDS["work"][1])
 
 
 def _of_events() -> Iterator[object]:
