@@ -20,7 +20,7 @@ from tests.long import usual
 
 KILLS = usual(3, long=60)
 _ITEMS = 150
-_LEFT = (":lease:", ":leased_by_session:", ":clean-lock", ":undo:server", ":history")
+_LEFT = (":lease:", ":leased_by_session:", ":clean-lock", ":moved:", ":undo:server", ":history")
 
 
 class Worker(Thread):

@@ -2,7 +2,7 @@
 cluster, another database or on another server."""
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from hashlib import sha1
@@ -16,7 +16,7 @@ from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.lock import QueueLock
 from rwq_cli.core.items.restore import restore
 from rwq_cli.core.items.schedule import put_args
-from rwq_cli.core.keys import BURIED_GUARD, MOVING
+from rwq_cli.core.keys import BURIED_GUARD, MOVING, MOVING_HERE
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.server.patience import CancelToken
@@ -31,6 +31,9 @@ _SCHEDULED = frozenset(state for state in State if state.is_scheduled)
 _PART_ITEMS = 6 * BUDGET.items
 # The field of `Q:moved:…` that names the mover.
 _MOVER = b""
+# How long it is kept when that mover was cut: so late may its last copies arrive.
+_ENDED_S = 24 * 3600
+_COPY_GUARD = BURIED_GUARD + MOVING_HERE
 
 
 class Transfer:
@@ -52,8 +55,10 @@ class Transfer:
     | buried to move  |                | nothing by then | copied again, removed, kicked        |
 
     A copy names its `Q:moved:…` and the mover: so it is known by whatever addresses a later move
-    reaches the two queues. Without one, the source has lost its data, or an older rwq was at work:
-    a copy whose original is gone is kicked, if the move names the source as this one does.
+    reaches the two queues. The next mover renames that of a cut one before it looks, and keeps it:
+    so what the cut one has sent already, and what arrives late, removes nothing and adds nothing.
+    Without it, the source has lost its data, or an older rwq was at work: a copy whose original is
+    gone is kicked, if the move names the source as this one does.
 
     With `force`, leased items are moved, too, and their leases end. A transfer may be used for
     several rounds, each a `turn`.
@@ -73,7 +78,7 @@ class Transfer:
         self._leaving = Transit(False, to.name, destination).reason
         place = sha1(self._leaving, usedforsecurity=False).hexdigest()[:12].encode()
         self._moved = queue.keys.moved(place)
-        mover = self._lock.holder.rpartition(b":")[2]
+        mover = _short(self._lock.holder)
         self._coming = Transit(True, queue.name, self._source, place, mover).reason
         # Whether what an older rwq may have left was looked for; and whether something is in
         # transit, for all that is known.
@@ -96,10 +101,11 @@ class Transfer:
         if mover == self._lock.holder:
             return
         self._has_cut = mover is not None or not self._has_looked
-        finished = (yield from self._finish_copies()) if self._has_cut else []
-        begun = "HSET", self._moved, _MOVER, self._lock.holder
-        self._here.call_all([("DEL", self._moved, *finished), begun])
+        if mover is not None:
+            self._end(self._moved, _short(mover))
+        self._here.call("HSET", self._moved, _MOVER, self._lock.holder)
         if self._has_cut:
+            yield from self._finish_copies()
             yield from self._finish_originals()
         self._has_looked, self._has_cut = True, False
 
@@ -193,6 +199,12 @@ class Transfer:
         copied: dict[bytes, None] = {}
         for batch in restore(self._there, (Line(0, copy_) for copy_ in copies)).batches:
             copied.update(dict.fromkeys(batch.ids_with(Status.IMPORTED, Status.ALREADY_THERE)))
+            if there := batch.ids_with(Status.ALREADY_THERE):
+                # A copy that another mover has sent may still be removed.
+                guards = self._there.call("MGET", *map(self._to.keys.lease, there))
+                for item_id, value in zip(there, guards, strict=True):
+                    if (value or b"").startswith(_COPY_GUARD) and value != guard.holder:
+                        del copied[item_id]
             self._lock.keep()
         return copied
 
@@ -231,25 +243,28 @@ class Transfer:
 
     def finishing(self) -> Iterator[OutcomeBatch]:
         """What `begin` would finish."""
-        for _, _, arrived, _ in self._copies():
+        for _, arrived, _ in self._copies(ends=False):
             yield OutcomeBatch.all_of(arrived, Status.FINISHED)
         yield OutcomeBatch.all_of(_in_transit(self._queue)[self._leaving], Status.FINISHED)
 
-    def _finish_copies(self) -> Generator[OutcomeBatch, None, list[bytes]]:
-        """Kick the copies that have arrived, and remove the others.
-
-        Returns:
-            The keys of `Q:moved:…` that are not needed any more.
-        """
-        finished: list[bytes] = []
-        for reason, keys, arrived, outdated in self._copies():
+    def _finish_copies(self) -> Iterator[OutcomeBatch]:
+        """Kick the copies that have arrived, and remove the others."""
+        for reason, arrived, outdated in self._copies(ends=True):
             for ids in in_batches(arrived, items_max=_PART_ITEMS):
                 self._lock.keep()
                 _push(self._there, ids, reason)
                 yield OutcomeBatch.all_of(ids, Status.FINISHED)
             self._remove_copies(outdated, reason)
-            finished += keys
-        return finished
+
+    def _end(self, key: bytes, mover: bytes) -> bytes:
+        """Let another mover remove nothing more here, even by calls that it has sent already.
+
+        Returns:
+            The key of what it has removed, which is kept: its copies may arrive late, too.
+        """
+        ended = self._queue.keys.moved(mover)
+        self._here.call_all([("RENAME", key, ended), ("EXPIRE", ended, _ENDED_S)])
+        return ended
 
     def _finish_originals(self) -> Iterator[OutcomeBatch]:
         """Move what is buried to be moved."""
@@ -264,23 +279,29 @@ class Transfer:
                 yield outcomes.without(Status.MOVED)
                 self._stop_if_asked()
 
-    def _copies(self) -> Iterator[tuple[bytes, list[bytes], list[bytes], list[bytes]]]:
-        """By reason, the key of their `Q:moved:…` if there is one, the copies whose originals a
-        move has removed here, and the others, in order."""
+    def _copies(self, *, ends: bool) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
+        """By reason, the copies whose originals a move has removed here, and the others, in order.
+
+        With `ends`, their movers remove nothing more here, so that this stays so.
+        """
         for reason, copies in _in_transit(self._to).items():
             transit = transit_of(reason)
             if transit is None or not transit.is_copy or transit.queue != self._queue.name:
                 continue
-            key = self._queue.keys.moved(transit.place or b"")
-            commands = ("HGET", key, _MOVER), ("HKEYS", key)
-            holder, ids = self._queue.call_all(commands)
-            is_kept = holder is not None and holder.rpartition(b":")[2] == transit.mover
-            if not is_kept and transit.server != self._source:
-                continue
-            moved = set(ids if is_kept else set(copies).difference(existing(self._queue, copies)))
+            mover, key = transit.mover or b"", self._queue.keys.moved(transit.place or b"")
+            holder = self._queue.call("HGET", key, _MOVER)
+            if holder is None or _short(holder) != mover:
+                key = self._queue.keys.moved(mover)
+            elif ends:
+                key = self._end(key, mover)
+            moved = set(self._queue.call("HKEYS", key))
+            if not moved:
+                if transit.server != self._source:
+                    continue
+                moved = set(copies).difference(existing(self._queue, copies))
             arrived = [item_id for item_id in copies if item_id in moved]
             outdated = [item_id for item_id in copies if item_id not in moved]
-            yield reason, [key] * is_kept, arrived, outdated
+            yield reason, arrived, outdated
 
     @contextmanager
     def _carrying(self) -> Iterator[None]:
@@ -307,6 +328,11 @@ def _undisturbed(queue: Queue) -> Queue:
     connection = copy(queue.connection.root)
     connection.stop, connection.progress = CancelToken(), ProgressListener()
     return queue.on(connection)
+
+
+def _short(holder: bytes) -> bytes:
+    """What names a mover in the reasons of copies."""
+    return holder.rpartition(b":")[2]
 
 
 def _size_of(item: ItemSnapshot) -> int:

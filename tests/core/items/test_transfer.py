@@ -1,6 +1,8 @@
 """Moves between queues that no script reaches together: turns, and what cuts leave."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from redis import Redis
@@ -168,7 +170,7 @@ class TestTurns:
         statuses += (outcome.status for outcome in move(WorkQueue(connection, b"jobs"), [], far))
         assert [status for status in statuses if status is Status.FINISHED] == [Status.FINISHED] * 3
         assert [item.item_id for item in far.lease_many(9)] == IDS
-        assert raw.keys("jobs:*") == []
+        assert raw.keys("jobs:[^m]*") == []
 
     def test_burying_over_a_slow_line_keeps_the_lock(
         self,
@@ -202,6 +204,68 @@ class TestTurns:
         moved = move(WorkQueue(interleaved, b"jobs", clock=clock), ids, far, Journal())
         assert [outcome.status for outcome in moved] == [Status.MOVED] * len(ids)
         assert (buries, clock.now_s > LOCK_MS / 1000) == (len(ids), True)
+
+    @pytest.mark.parametrize(
+        ("late", "after"),
+        [("remove_buried", "remove_buried"), ("restore", "TIME"), ("restore", "")],
+    )
+    def test_a_late_call_loses_and_repeats_nothing(
+        self,
+        server: PrivateServer,
+        queue: WorkQueue,
+        far: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        late: str,
+        after: str,
+    ) -> None:
+        """A mover that lost its turn is heard once more after a call of the next one, or when that
+        has ended and all items were completed there."""
+        foreign.waiting(*IDS)
+        held, heard, ended = Event(), Event(), Event()
+        calls, completed = list[str](), list[bytes]()
+
+        def hold(call: str) -> None:
+            if call == late and not held.is_set():
+                held.set()
+                heard.wait(9)
+
+        def hear(call: str) -> None:
+            if calls and calls[-1] == after and not heard.is_set():
+                heard.set()
+                ended.wait(9)
+            calls.append(call)
+
+        def move_late(here: WorkQueue, there: WorkQueue) -> None:
+            try:
+                list(move(here, IDS, there, Journal()))
+            except LockLost:
+                pass
+            finally:
+                ended.set()
+
+        def complete() -> None:
+            ids = [item.item_id for item in far.lease_many(9)]
+            completed.extend(outcome.item_id for outcome in far.complete_many(ids))
+
+        first = connect(Server(server.url)), connect(Server(f"{server.url}?db=1"))
+        with first[0], first[1], ThreadPoolExecutor(1) as pool:
+            ends = (WorkQueue(Interleaved(end, hold), b"jobs") for end in first)
+            moving = pool.submit(move_late, *ends)
+            assert held.wait(9)
+            raw.delete(LOCK)
+            here, there = (
+                WorkQueue(Interleaved(q.connection, hear), b"jobs") for q in (queue, far)
+            )
+            list(move(here, [], there, Journal()))
+            complete()
+            heard.set()
+            moving.result(9)
+        raw.delete(LOCK)
+        list(move(queue, raw.lrange("jobs:queue", 0, -1), far, Journal()))
+        complete()
+        assert sorted(completed) == IDS
+        assert far.connection.client().keys("jobs:*") == []
 
 
 def _cut(queue: WorkQueue, far: WorkQueue, ids: list[bytes], before: str) -> None:
@@ -249,7 +313,7 @@ class TestCut:
         list(move(queue, [b"d"], far))
         arrived = [item.item_id for item in far.lease_many(9)]
         assert arrived == [*(() if is_removed else IDS), b"d"]
-        assert raw.keys("jobs:*") == []
+        assert raw.keys("jobs:[^m]*") == []
 
     def test_a_move_goes_on_to_no_other_server(
         self, server: PrivateServer, queue: WorkQueue, foreign: Foreign

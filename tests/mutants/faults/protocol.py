@@ -310,7 +310,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "removed-and-moved",
         "What was removed at the source of a move that was killed comes back at the destination.",
         f"{_CORE}/items/transfer.py",
-        'moved = set(self._queue.call("HKEYS", self._moved))',
+        'moved = set(self._queue.call("HKEYS", key))',
         "moved = set[bytes]()",
     ),
     # Names.
