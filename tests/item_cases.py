@@ -107,6 +107,7 @@ HEALTHY = {
     "gone": ItemCase(lambda _there, _i: None, State.GONE),
     "returned not often": ItemCase(_and(_WAITING, _counted(4)), State.WAITING),
     "set aside after many returns": ItemCase(_and(_BURIED, _counted(9)), State.BURIED),
+    "waits with a lease of a day": ItemCase(_and(_WAITING, _lease(86_400_000)), State.WAITING),
     "leased for hours": ItemCase(_and(_ABANDONED, _lease(21_600_000)), State.LEASED),
 }
 

@@ -124,7 +124,8 @@ LONG_LEASE_MS = 6 * 3600 * 1000
 
 
 def _has_long_lease(facts: Facts) -> bool:
-    lease = facts.session if facts.has_data else None
+    # Under any other state's item it holds nothing up, and a release would end that state.
+    lease = facts.session if facts.state.is_leased else None
     return lease is not None and (lease.ttl_ms or 0) > LONG_LEASE_MS
 
 
