@@ -6,6 +6,7 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import OpenQueues, command_lines, summary_end, warn_missing
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption
 from rwq_cli.cli.settings import LOCAL
@@ -166,6 +167,37 @@ def _codes(text: str) -> frozenset[Code]:
     return frozenset(map(Code, names))
 
 
+class DoctorOptions(NamedTuple):
+    """What is looked for, and whether it is fixed."""
+
+    settings: Settings
+    fix: Annotated[bool, option("--fix", "Repair what it can; safe while workers run.")] = False
+    dry_run: Annotated[bool, option("--dry-run", "With --fix: only say what it would do.")] = False
+    grace_s: GraceOption = DEFAULT_GRACE
+    only: Annotated[
+        frozenset[Code] | None, option("--only CODE,...", "Only these findings.", _codes)
+    ] = None
+    skip: Annotated[
+        frozenset[Code] | None, option("--skip CODE,...", "All findings except these.", _codes)
+    ] = None
+    all_queues: AllQueuesOption = False
+
+    @property
+    def codes(self) -> frozenset[Code]:
+        return (frozenset(Code) if self.only is None else self.only) - (self.skip or frozenset())
+
+    @property
+    def is_all(self) -> bool:
+        """Whether a queue without findings is a healthy one."""
+        return all(code in self.codes for code in Code if code.severity is not Severity.NOTE)
+
+    def check(self) -> None:
+        if self.dry_run and not self.fix:
+            raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
+        if not self.codes:
+            raise InvalidArgument("--only and --skip leave no findings", _KNOWN)
+
+
 @command(
     record=FINDING_FIELDS,
     ok="there are no errors or warnings, or none are left; notes do not count",
@@ -174,19 +206,8 @@ def _codes(text: str) -> frozenset[Code]:
     null=NULL_IDS,
     always_table=True,
 )
-def doctor(
-    settings: Settings,
-    fix: Annotated[bool, option("--fix", "Repair what it can; safe while workers run.")] = False,
-    dry_run: Annotated[bool, option("--dry-run", "With --fix: only say what it would do.")] = False,
-    grace_s: GraceOption = DEFAULT_GRACE,
-    only: Annotated[
-        frozenset[Code] | None, option("--only CODE,...", "Only these findings.", _codes)
-    ] = None,
-    skip: Annotated[
-        frozenset[Code] | None, option("--skip CODE,...", "All findings except these.", _codes)
-    ] = None,
-    all_queues: AllQueuesOption = False,
-) -> ExitStatus:
+@with_options("options", DoctorOptions)
+def doctor(settings: Settings, options: DoctorOptions) -> ExitStatus:
     """Find what is wrong with a queue; --fix repairs what can be repaired automatically. -v also
     explains the notes.
 
@@ -195,22 +216,22 @@ def doctor(
     rwq doctor -q jobs --fix --skip duplicated,due
     rwq doctor -q jobs -o ids --only held -0 | rwq release -q jobs --force -0 -
     """
-    plan = make_plan(fix=fix, dry_run=dry_run, grace_s=grace_s, only=only, skip=skip)
-    opened = OpenQueues(settings, all_queues=all_queues, changes=fix).find()
-    report = _Report(settings, plan, is_one=opened.is_one)
+    options.check()
+    opened = OpenQueues(settings, all_queues=options.all_queues, changes=options.fix).find()
+    report = _Report(options, is_one=opened.is_one)
     url = settings.server.url
     if url.startswith(LOCAL) and settings.local_server(url).status().aof_cut:
         settings.environment.note(f"rwq: {AOF_CUT}")
     if not opened.is_one:
         # Once for all queues.
-        report.write(diagnose_server(opened.connection, plan.codes), opened.connection)
+        report.write(diagnose_server(opened.connection, options.codes), opened.connection)
     for queue in opened.queues:
         diagnosis = diagnose(
             queue,
-            codes=plan.codes,
-            fix=fix,
-            grace_s=grace_s,
-            dry_run=dry_run,
+            codes=options.codes,
+            fix=options.fix,
+            grace_s=options.grace_s,
+            dry_run=options.dry_run,
             all_ids=settings.output is OutputFormat.IDS,
             servers=None if opened.is_one else (),
         )
@@ -220,46 +241,16 @@ def doctor(
     return report.end()
 
 
-class Plan(NamedTuple):
-    """What is looked for, and whether it is fixed."""
-
-    codes: frozenset[Code]
-    fix: bool
-    dry_run: bool
-    grace_s: float
-
-    @property
-    def is_all(self) -> bool:
-        """Whether a queue without findings is a healthy one."""
-        return all(code in self.codes for code in Code if code.severity is not Severity.NOTE)
-
-
-def make_plan(
-    *,
-    fix: bool,
-    dry_run: bool,
-    grace_s: float,
-    only: frozenset[Code] | None = None,
-    skip: frozenset[Code] | None = None,
-) -> Plan:
-    """Return what the options ask for; raise if that is nothing."""
-    if dry_run and not fix:
-        raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
-    codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
-    if not codes:
-        raise InvalidArgument("--only and --skip leave no findings", _KNOWN)
-    return Plan(codes, fix, dry_run, grace_s)
-
-
 class _Report:
     """Writes each diagnosis, and at the end a table of all of them."""
 
-    def __init__(self, settings: Settings, plan: Plan, *, is_one: bool) -> None:
-        self._settings, self._plan, self._is_one = settings, plan, is_one
+    def __init__(self, options: DoctorOptions, *, is_one: bool) -> None:
+        self._settings = settings = options.settings
+        self._options, self._is_one = options, is_one
         self._out = settings.out
         if not is_one:
             self._out.continue_until_end()
-        if plan.fix and not plan.dry_run:
+        if options.fix and not options.dry_run:
             self._out.begun = "some findings may be fixed"
         self._is_table = settings.output.is_table and settings.fields is None
         self._explains_notes = settings.verbose or not settings.is_for_people
@@ -277,7 +268,7 @@ class _Report:
         if settings.quiet and settings.is_for_people:
             findings = diagnosis.serious
         lines = command_lines(settings, connection)
-        fix, dry_run, name = self._plan.fix, self._plan.dry_run, diagnosis.queue
+        fix, dry_run, name = self._options.fix, self._options.dry_run, diagnosis.queue
         all_findings = (*self._diagnoses[0].findings, *findings)
         evicted = Code.EVICTED in [finding.code for finding in all_findings]
         records = [
@@ -304,14 +295,14 @@ class _Report:
     def _write_healthy(self, diagnosis: Diagnosis) -> None:
         if not self._settings.quiet and (diagnosis.queue is not None or diagnosis.findings):
             end = summary_end(self._settings, None)
-            self._out.text(f"{_healthy_line(diagnosis, is_all=self._plan.is_all)}{end}\n")
+            self._out.text(f"{_healthy_line(diagnosis, is_all=self._options.is_all)}{end}\n")
 
     def _columns(self) -> list[str | Field[Any]]:
         if not self._is_table:
             return [*(PLAIN if self._is_one else (*PLAIN, "queue"))]
-        title = "WOULD FIX" if self._plan.dry_run else "FIXED"
+        title = "WOULD FIX" if self._options.dry_run else "FIXED"
         columns: list[str | Field[Any]] = ["severity", "code", "count"]
-        if self._plan.fix:
+        if self._options.fix:
             columns += [FINDING_FIELDS["fixed"]._replace(title=title), "left"]
         return columns
 

@@ -12,7 +12,7 @@ from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands import add, clean, ls, undo
 from rwq_cli.commands.complete import Completion
-from rwq_cli.commands.doctor import make_plan
+from rwq_cli.commands.doctor import DoctorOptions
 from rwq_cli.commands.edit import _loss
 from rwq_cli.commands.export import Exported
 from rwq_cli.commands.lease import Leasing
@@ -45,8 +45,8 @@ NOTES = frozenset(code for code in Code if code.severity is Severity.NOTE)
     ],
 )
 def test_the_doctor_looks_for(only: Any, skip: Any, codes: Any, is_all: bool) -> None:
-    plan = make_plan(fix=False, dry_run=False, grace_s=1.0, only=only, skip=skip)
-    assert (plan.codes, plan.is_all) == (codes, is_all)
+    options = DoctorOptions(settings(), only=only, skip=skip)
+    assert (options.codes, options.is_all) == (codes, is_all)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_doctor_looks_for(only: Any, skip: Any, codes: Any, is_all: bool) ->
 )
 def test_the_doctor_refuses(options: dict[str, Any], hint: str) -> None:
     with pytest.raises(InvalidArgument, match=hint):
-        make_plan(**{"fix": False, "dry_run": False, "grace_s": 1.0, **options})
+        DoctorOptions(settings(), **options).check()
 
 
 @pytest.mark.parametrize(
