@@ -185,9 +185,8 @@ class _Reading:
     """Reads the queues, and says what was read."""
 
     def __init__(self, options: CheckOptions) -> None:
-        self._settings, self._deep = options.settings, options.deep
-        self._must_exist, self._is_nagios = options.must_exist, options.is_nagios
-        self._limits = options.limits()
+        self._options, self._limits = options, options.limits()
+        self._settings, self._is_nagios = options.settings, options.is_nagios
         self.checks: list[Check] = []
         # Why the others could not be read.
         self._unread: dict[bytes, str] = {}
@@ -217,14 +216,14 @@ class _Reading:
             self._servers = self._read_servers(opened)
 
     def _check(self, queue: "WorkQueue") -> Check:
-        check = thresholds.check(queue, self._limits, deep=self._deep)
+        check = thresholds.check(queue, self._limits, deep=self._options.deep)
         if not check.counts.is_empty:
             return check
         warn_missing(self._settings, queue)
         is_absent = not exists(queue)
         # Monitoring does not read stderr.
         self._is_absent = self._is_line and is_absent
-        return check._replace(is_missing=is_absent and self._must_exist)
+        return check._replace(is_missing=is_absent and self._options.must_exist)
 
     def _read_servers(self, opened: OpenQueues) -> list[ServerStatus]:
         if self.checks and not opened.connection.is_cluster:
@@ -234,7 +233,7 @@ class _Reading:
 
     @property
     def level(self) -> Level:
-        nothing = Level.CRITICAL if self._must_exist and not self._names else Level.OK
+        nothing = Level.CRITICAL if self._options.must_exist and not self._names else Level.OK
         level = thresholds.worst([nothing, *(check.level for check in self.checks)])
         if self._unread:
             level = thresholds.worst([level, Level.UNKNOWN]) if self._is_nagios else Level.UNKNOWN

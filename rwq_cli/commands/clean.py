@@ -94,6 +94,11 @@ class Plan(NamedTuple):
     is_deep: bool
     deep_every: Duration | None = None
 
+    def check(self) -> None:
+        """Raise if the output would have no end."""
+        if self.options.every is not None:
+            self.options.settings.check_endless("--every")
+
     @property
     def kind(self) -> Kind[CleanAction]:
         return CLEAN if self.options.every is None else _ROUND
@@ -112,13 +117,6 @@ class Plan(NamedTuple):
         return [
             f"rwq: {escaped(repair.item_id)}: buried: {repair.state} {reason}" for repair in buried
         ]
-
-
-def make_plan(options: CleanOptions, *, is_deep: bool, deep_every: Duration | None = None) -> Plan:
-    """Return what the options ask for; raise if the output would have no end."""
-    if options.every is not None:
-        options.settings.check_endless("--every")
-    return Plan(options, is_deep, deep_every)
 
 
 class Cleaning:
@@ -196,7 +194,7 @@ def light(
     rwq clean light --all-queues --bury-after 3
     rwq clean light -q jobs --every 30s --deep-every 6h
     """
-    return _run(make_plan(cleaning, is_deep=False, deep_every=deep_every))
+    return _run(Plan(cleaning, is_deep=False, deep_every=deep_every))
 
 
 @command(record=CLEAN_FIELDS, exits=_EXITS, needs=_NEEDS)
@@ -210,10 +208,11 @@ def deep(_: Settings, cleaning: CleanOptions) -> ExitStatus:
     rwq clean deep -q jobs --grace 5s
     rwq clean deep -q jobs --bury-after 3
     """
-    return _run(make_plan(cleaning, is_deep=True))
+    return _run(Plan(cleaning, is_deep=True))
 
 
 def _run(plan: Plan) -> ExitStatus:
+    plan.check()
     settings = plan.options.settings
     opened = OpenQueues(settings, all_queues=plan.options.all_queues, changes=True)
     if plan.options.every is not None:

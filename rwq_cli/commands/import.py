@@ -58,24 +58,16 @@ class ImportOptions(NamedTuple):
     yes: Annotated[bool, option("--yes", f"Do not ask before replacing. {YES_FOR}")] = False
     dry_run: DryRunOption = False
 
-
-class Plan(NamedTuple):
-    """How an export is restored; with `asks`, once the user agrees to what is replaced."""
-
-    options: ImportOptions
-    asks: bool
-
-
-def make_plan(options: ImportOptions) -> Plan:
-    """Return what the options ask for; raise if there is to be a question about a pipe."""
-    replaces = options.on_conflict is OnConflict.REPLACE and not options.dry_run
-    asks = replaces and not is_confirmed(options.settings, yes=options.yes)
-    if asks and not os.path.isfile(options.file):
-        raise InvalidArgument(
-            "--on-conflict replace asks first, and reads the export beforehand to do so",
-            "name a file, or use --yes",
-        )
-    return Plan(options, asks)
+    def asks(self) -> bool:
+        """Return whether the user has to agree to what is replaced; raise for a pipe."""
+        replaces = self.on_conflict is OnConflict.REPLACE and not self.dry_run
+        asks = replaces and not is_confirmed(self.settings, yes=self.yes)
+        if asks and not os.path.isfile(self.file):
+            raise InvalidArgument(
+                "--on-conflict replace asks first, and reads the export beforehand to do so",
+                "name a file, or use --yes",
+            )
+        return asks
 
 
 @command(
@@ -98,18 +90,17 @@ def import_(settings: Settings, importing: ImportOptions) -> ExitStatus:
     # Checked before stdin is read.
     settings.check_read_only()
     connection = open_connection(settings)
-    plan = make_plan(importing)
-    if plan.asks:
+    if importing.asks():
         _confirm(settings, connection, importing.file)
-    return _Run(plan, connection).restore()
+    return _Run(importing, connection).restore()
 
 
 class _Run:
     """One import of an export of one or several queues."""
 
-    def __init__(self, plan: Plan, connection: "Connection") -> None:
-        self._options, self._connection = plan.options, connection
-        settings, file, _, strict, *_ = plan.options
+    def __init__(self, options: ImportOptions, connection: "Connection") -> None:
+        self._options, self._connection = options, connection
+        settings, file, _, strict, *_ = options
         self._settings = settings
         self._report_line = bad_line_reporter(settings, file)
         # The reasons of the first lines of a queue that were rejected.

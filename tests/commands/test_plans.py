@@ -126,10 +126,10 @@ LIGHT = clean.CleanOptions(settings(), every=Duration(30), bury_after=2)
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        (clean.make_plan(LIGHT, is_deep=False), "a light clean of jobs every 30s"),
-        (clean.make_plan(LIGHT, is_deep=True), "a deep clean of jobs every 30s"),
+        (clean.Plan(LIGHT, is_deep=False), "a light clean of jobs every 30s"),
+        (clean.Plan(LIGHT, is_deep=True), "a deep clean of jobs every 30s"),
         (
-            clean.make_plan(LIGHT, is_deep=False, deep_every=Duration(7200)),
+            clean.Plan(LIGHT, is_deep=False, deep_every=Duration(7200)),
             "a light clean of jobs every 30s and a deep one every 2h",
         ),
     ],
@@ -139,8 +139,8 @@ def test_a_clean_in_rounds_is(plan: clean.Plan, words: str) -> None:
 
 
 def test_pruned_entries_are_news_of_one_clean_only() -> None:
-    once = clean.make_plan(LIGHT._replace(every=None), is_deep=False)
-    rounds = clean.make_plan(LIGHT, is_deep=False)
+    once = clean.Plan(LIGHT._replace(every=None), is_deep=False)
+    rounds = clean.Plan(LIGHT, is_deep=False)
     assert once.kind.news - rounds.kind.news == {"pruned"}
 
 
@@ -153,7 +153,7 @@ def test_pruned_entries_are_news_of_one_clean_only() -> None:
     ],
 )
 def test_a_clean_names_to_people_what_it_buried(more: dict[str, Any], lines: list[str]) -> None:
-    plan = clean.make_plan(LIGHT._replace(**more), is_deep=False)
+    plan = clean.Plan(LIGHT._replace(**more), is_deep=False)
     action = CleanAction(b"a", Repair.BURIED, State.ABANDONED, "processing")
     assert plan.burial_notes([action]) == lines
 
@@ -161,8 +161,8 @@ def test_a_clean_names_to_people_what_it_buried(more: dict[str, Any], lines: lis
 def test_rounds_of_cleans_are_no_json_document() -> None:
     endless = LIGHT._replace(settings=settings(output="json"))
     with pytest.raises(InvalidArgument, match="--every"):
-        clean.make_plan(endless, is_deep=False)
-    assert clean.make_plan(endless._replace(every=None), is_deep=False)
+        clean.Plan(endless, is_deep=False).check()
+    clean.Plan(endless._replace(every=None), is_deep=False).check()
 
 
 @pytest.mark.parametrize(
@@ -179,10 +179,10 @@ def test_an_import_asks_before_it_replaces(
 ) -> None:
     module = import_module("rwq_cli.commands.import")
     options = module.ImportOptions(settings(), __file__, on_conflict, **more)
-    assert module.make_plan(options).asks == asks
+    assert options.asks() == asks
     if asks:
         with pytest.raises(InvalidArgument, match="beforehand"):
-            module.make_plan(options._replace(file="-"))
+            options._replace(file="-").asks()
 
 
 @pytest.mark.parametrize(
