@@ -55,10 +55,6 @@ class Completion(NamedTuple):
         holder = outcome.holder
         return self.force or holder is None or is_guard(Lease(holder, None))
 
-    @property
-    def other_owners(self) -> Sequence[bytes]:
-        return () if self.force else (*self.owners, NOBODY)
-
 
 @command(
     record=OUTCOME_FIELDS,
@@ -144,11 +140,12 @@ class CompletionRun(ExitStack):
     def _complete(self, items: Chosen, *, is_own: bool = False, dry_run: bool) -> Outcomes:
         """Complete what the owners hold; else, saving it first, what nobody may be holding."""
         plan = self._plan
+        others = () if plan.force else (*plan.owners, NOBODY)
         is_saved = not (dry_run or (is_own and plan.choice.by_name))
         return complete_items(
             self._queue,
             items.ids,
-            owner=plan.owners if is_own else plan.other_owners,
+            owner=plan.owners if is_own else others,
             result_options=plan.result,
             expected=items.expected,
             journal=self._journal() if is_saved else None,

@@ -89,12 +89,9 @@ class Painter:
         columns, rows = section_rows(section, self.width, lambda: self._console)
         self.rows(columns, rows, by_rich=by_rich and len(rows) <= RICH_ROWS_MAX)
 
-    def gap(self) -> None:
-        self.lines([[]])
-
     def lines(self, lines: Iterable[Sequence[Piece]]) -> None:
         """Write lines of styled texts."""
-        paint = styled if self._colour else _unstyled
+        paint = styled if self._colour else lambda text, _style: text
         texts = ("".join(paint(*piece) for piece in line) for line in lines)
         while part := list(islice(texts, _LINES_WRITTEN)):
             self._environment.stdout.write(
@@ -134,10 +131,6 @@ class Painter:
     @cached_property
     def _only_console(self) -> "Console":
         return open_console(self._environment, colour=self._colour)
-
-
-def _unstyled(text: str, _style: str | None) -> str:
-    return text
 
 
 def _table(columns: Sequence[Column], *, has_header: bool) -> Table:

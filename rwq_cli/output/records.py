@@ -214,7 +214,7 @@ class Output:
         """
         for section in sections:
             if not is_first:
-                self.painter.gap()
+                self.painter.lines([[]])
             self.painter.section(section, by_rich=by_rich)
             is_first = False
 

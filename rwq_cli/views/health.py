@@ -6,8 +6,8 @@ from rwq_cli.core.health import NEAR_LIMIT, Refusal, ServerStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.exposition import Labels, Metric
+from rwq_cli.output.sections import Piece
 
-Piece = tuple[str, str | None]
 _YOUNG_S = 60
 
 
