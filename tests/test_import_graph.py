@@ -66,6 +66,7 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@cache
 def imported_names(path: Path) -> set[str]:
     """The full names of the modules that a module imports, wherever in it."""
     names: set[str] = set()

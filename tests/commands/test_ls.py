@@ -138,3 +138,12 @@ def test_all_says_that_orphans_are_not_looked_for(
     assert rwq("ls", "all", "-Q", "-o", output).notes == ""
     for words in ("ls all --deep", "ls"):
         assert "--deep" not in rwq(*words.split(), "-o", output).notes
+
+
+@pytest.mark.usefixtures("five")
+@pytest.mark.parametrize(
+    ("words", "is_noted"), [("", True), ("--data", False), ("--fields id", False)]
+)
+def test_people_are_told_that_data_is_not_read(rwq: Rwq, words: str, is_noted: bool) -> None:
+    _, screen = rwq.on_screen("ls", "-o", "json", *words.split())
+    assert (b"data is null; --data reads it" in screen) == is_noted

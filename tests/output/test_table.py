@@ -15,7 +15,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
 from rwq_cli.output.console import cut, wrapped_styled
 from rwq_cli.output.field import Cut, Field
-from rwq_cli.output.painter import Column, Painter, section_rows, wrapped
+from rwq_cli.output.painter import Column, Painter, wrapped
 from rwq_cli.output.sections import COMMAND_STYLE, Piece, Section
 from rwq_cli.output.tables import fit, table_lines
 
@@ -215,21 +215,3 @@ def test_joined_rows_are_those_of_rich(
     # The spaces between columns have a style in rich's tables.
     without = [re.sub(r"\x1b\[2m( *)\x1b\[0m", r"\1", text) for text in seen]
     assert without[0] == without[1]
-
-
-def test_data_are_as_they_are_and_json_is_coloured() -> None:
-    section = Section("Data", [("", '{\n  "a": "' + 50 * "b" + '"\n}', None)], is_data=True)
-    plain, coloured = (
-        painted(colour, lambda painter: painter.section(section, by_rich=True))
-        for colour in (False, True)
-    )
-    assert plain == 'Data\n  {\n    "a": "' + 50 * "b" + '"\n  }\n'
-    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
-    assert '\x1b[1;34m"a"' in coloured
-
-
-def test_counts_are_aligned_and_times_are_not() -> None:
-    values = ["1,204", "4", "27ms", "3 (1 due)", "0.5s"]
-    section = Section("", [("", value, None) for value in values], numbers=True)
-    _, rows = section_rows(section, 80, Console)
-    assert [row[1][0] for row in rows] == ["1,204", "    4", "27ms", "    3 (1 due)", "0.5s"]

@@ -188,6 +188,8 @@ def test_each_screen_is_as_it_was(play: Callable[..., None], columns: int) -> No
             (["escape", "K"], r"\$ rwq kick"),
             (["escape"], r"\nID.*b1.*Tab next"),
             (["question_mark"], "fg resumes"),
+            (["escape", "shift+tab"], r"\nID.*d1"),
+            (["escape"], "QUEUE▲"),
         ):
             await live.press(*keys)
             await live.until(lambda text=text: re.search(f"(?s){text}", live.text))
@@ -217,48 +219,6 @@ async def test_numbers_follow_the_server(live: Live) -> None:
 
     await live.until(is_rising)
     assert "▇" in live.lines[3] or "█" in live.lines[3]
-
-
-@pytest.mark.needs("no-touch")
-@plays()
-async def test_a_queue_then_an_item_and_back(live: Live) -> None:
-    await live.press("enter")
-    await live.until_shown("worker-7")
-    assert live.rows == [
-        ["a1", "abandoned", "-", "-", live.rows[0][4], "10", "B", "data", "of", "a1"],
-        ["l1", "leased", "worker-7", *live.rows[1][3:5], "10", "B", "data", "of", "l1"],
-    ]
-    assert "jobs  waiting 2  leased 1  abandoned 1  held 0  delayed 1  buried 3" in live.text
-    await live.until_shown("buried by reason:  2 crashes  1 old format")
-    for first in (["0", "w1"], ["d1", "in"], ["b1"]):
-        await live.press("tab")
-        await live.until(lambda first=first: live.rows and live.rows[0][: len(first)] == first)
-    await live.press("shift+tab")
-    await live.until(lambda: live.names == ["d1"])
-    await live.press("enter")
-    await live.until_shown("It is delayed.")
-    assert "rwq kick" not in live.text
-    await live.press("escape")
-    await live.until(lambda: live.names == ["d1"])
-    await live.press("escape")
-    await live.until(lambda: live.names == ["jobs", "mail:in", "mail:out"])
-
-
-def test_an_item_is_shown_as_by_show(play: Callable[..., None], rwq: Rwq) -> None:
-    async def story(live: Live) -> None:
-        await live.press("enter")
-        await live.until_shown("a1")
-        await live.press("enter")
-        await live.until_shown("light clean returns it")
-        shown = "\n".join(live.lines[2:-1]).rstrip().split("\n")
-        expected = rwq("show", "-q", "jobs", "a1", "-o", "table", variables={"COLUMNS": "118"})
-        # Lines with ages and command lines of another environment apart.
-        assert [line for line in shown if "last used" not in line and " rwq " not in line] == [
-            line for line in expected.lines if "last used" not in line and " rwq " not in line
-        ]
-        assert len(shown) == len(expected.lines)
-
-    play(story, given={"url": rwq.variables["RWQ_URL"]})
 
 
 @plays()

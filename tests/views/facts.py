@@ -115,7 +115,7 @@ def _shown() -> Iterator[item_report.Explanation]:
     for number, facts in enumerate(FACTS):
         step, places = number % 4, [*range(number, number + facts.in_main)]
         report = ItemReport(facts, places, [number % 3] * facts.in_processing)
-        data = b'{"n": [1, null]}' if step == 3 else None
+        data = (None, None, b"one\n two\x1b[2J\n\nfour", b'{"n": [1.10, null]}')[step]
         item = lookup.item_from(b"jobs", facts, report.position)
         item = item._replace(payload_bytes=step, preview=b"{}", data=data, idle_s=step or None)
         key = ResultKey(b"it", facts.has_data, "result", made(Result, step)) if step else None

@@ -3,18 +3,21 @@
 `pytest --inline-snapshot=fix tests/views/test_sentences.py` writes them anew.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from inline_snapshot import external_file
 
-from rwq_cli.commands import doctor
+from rwq_cli.commands import clean, doctor
 from rwq_cli.core.health import Refusal, ServerStatus
 from rwq_cli.core.inspect.rates import Rates
 from rwq_cli.core.inspect.thresholds import Level
 from rwq_cli.core.model import FLUSHED, MISSED, Item
+from rwq_cli.core.repair.clean import Repair
 from rwq_cli.core.repair.doctor import Diagnosis
 from rwq_cli.core.work.job import Fate
 from rwq_cli.output import human
@@ -163,9 +166,25 @@ def _of_ticks() -> Iterator[object]:
         yield Tick(NOW_MS, {counts.queue: made(Rates, step)}).section(counts)
 
 
+def _of_services() -> Iterator[object]:
+    for number in NUMBERS:
+        actions = {(b"jobs", repair): number * at for at, repair in enumerate(Repair)}
+        service = SimpleNamespace(
+            _cleaning=SimpleNamespace(actions=actions),
+            _rounds=Counter({"jobs": number}),
+            _opened=SimpleNamespace(label="jobs"),
+        )
+        yield clean._Rounds._status(service)
+    servers = [ServerStatus(), ServerStatus(refusal=Refusal.WRITE_ERRORS, node="db:1")]
+    with pytest.MonkeyPatch.context() as patched:
+        for number in range(3):
+            patched.setattr(monitoring, "server_statuses", lambda _, n=number: servers[:n])
+            yield monitoring.Scraper.refusal(SimpleNamespace(_connection=None))
+
+
 SENTENCES = (
     *(_of_numbers, _of_tallies, _of_servers, _of_checks, _of_workers, _of_events, _of_top),
-    *(_of_histories, _of_doctor, _of_ticks),
+    *(_of_histories, _of_doctor, _of_ticks, _of_services),
 )
 
 
