@@ -163,7 +163,8 @@ def _of_doctor() -> Iterator[object]:
 
 def _of_ticks() -> Iterator[object]:
     for counts, step in product(RECORDS["counts"][1], STEPS):
-        yield Tick(NOW_MS, {counts.queue: made(Rates, step)}).section(counts)
+        tick = Tick(NOW_MS, {counts.queue: made(Rates, step)})
+        yield tick.section(counts), tick.time.get(counts)
 
 
 def _of_services() -> Iterator[object]:

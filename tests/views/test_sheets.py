@@ -91,3 +91,17 @@ def test_each_field_is_chosen_sorted_and_counted(name: str) -> None:
             lines.append(f"--{option} {field}\n{text}")
     lines.append(_written(WIDE, described, reverse=True, output="plain"))
     assert "".join(lines) == external_file(str(SHEETS / f"{name}-chosen.txt"))
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_columns_leave_in_their_order(name: str) -> None:
+    fields, records, _ = RECORDS[name]
+    headings = {
+        columns: _written(columns, lambda out: out.table(records[:4], fields, ()), output="table")
+        for columns in range(10, 240, 6)
+    }
+    lines = (
+        " ".join(re.sub(r"<\d+>", "", text.split("\n")[0]).split()) for text in headings.values()
+    )
+    text = "".join(f"{line}\n" for line in dict.fromkeys(lines))
+    assert text == external_file(str(SHEETS / f"{name}-columns.txt"))
