@@ -49,6 +49,7 @@ def test_the_line_has_items_rate_and_time_left(screen: Screen) -> None:
     screen.now_s += 2
     screen.progress.advance(2500)
     assert screen.said() == "completing 2,500 of 10,000, 1,250/s, 6s left"
+    assert screen.stderr.getvalue().decode().count("━") == 5, "of 20"
     screen.now_s += 2
     screen.progress.advance(5000)
     assert screen.said() == "completing 7,500 of 10,000, 1,875/s, 1s left"
@@ -59,8 +60,11 @@ def test_a_hidden_line_returns_an_ended_one_not(screen: Screen) -> None:
     screen.progress.begin("adding", 100)
     screen.now_s += 2
     screen.progress.advance(1)
-    screen.progress.hide()
-    assert screen.environment.note_above is None
+    for is_shown in (True, False):
+        with screen.progress.hidden() as was_shown:
+            assert was_shown == is_shown
+            assert screen.environment.note_above is None
+        screen.progress.hide()
     screen.now_s += 1
     screen.progress.advance(1)
     assert screen.said().startswith("adding 2 of 100")
