@@ -5,6 +5,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,8 +21,9 @@ from rwq_cli.core.model import FLUSHED, MISSED, Item
 from rwq_cli.core.repair.clean import Repair
 from rwq_cli.core.repair.doctor import Diagnosis
 from rwq_cli.core.work.job import Fate
+from rwq_cli.environment import Environment
 from rwq_cli.output import human
-from rwq_cli.output.exposition import exposition
+from rwq_cli.output.exposition import Metric, exposition
 from rwq_cli.output.tally import Kind, Tally
 from rwq_cli.views import (
     events,
@@ -71,6 +73,8 @@ def _of_numbers() -> Iterator[object]:
         yield number, *(show(number) for show in (human.duration, human.due, human.rate, human.ago))
         whole = None if number is None else int(number)
         yield human.size(whole), human.count(whole), human.counted(whole or 0, "key")
+    values = [({}, 12_345_678_901), ({"queue": b'a"\\\n'}, 0.1 + 0.2), ({}, None)]
+    yield exposition([Metric("m_total", "Help.", values, "counter")])
 
 
 def _of_tallies() -> Iterator[object]:
@@ -193,3 +197,14 @@ SENTENCES = (
 def test_sentences_are_as_they_were(sentences: Callable[[], Iterator[object]]) -> None:
     text = "".join(f"{sentence}\n" for sentence in sentences())
     assert text == external_file(str(SHEETS / f"{sentences.__name__[1:]}.txt"))
+
+
+def test_a_rate_is_that_of_the_last_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr, times = BytesIO(), iter((10.0, 14.0))
+    environment = Environment({"COLUMNS": "99"}, BytesIO(), BytesIO(), stderr)
+    monkeypatch.setattr(working, "monotonic", times.__next__)
+    live = working.LiveNotes(environment, names_queues=False, colour=False)
+    for done in (2, 8):
+        live.progress.counts[Fate.COMPLETED] = done
+        live.tick()
+    assert b"1.5/s" in stderr.getvalue()
