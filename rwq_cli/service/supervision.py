@@ -7,15 +7,18 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
+from pkgutil import walk_packages
 from threading import Event, Thread, main_thread
 from typing import TYPE_CHECKING
 
+import rwq_cli.core
 from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import AuthenticationFailed, ServerError
+from rwq_cli.core.lua import all_files, load_script
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.exposition import Metric, exposition
-from rwq_cli.service.memory import load_everything
 
 if TYPE_CHECKING:
     from rwq_cli.service.http import HttpServer
@@ -69,7 +72,7 @@ class Supervision:
         self._failure: BaseException | None = None
 
     def __enter__(self) -> "Supervision":
-        load_everything()
+        _load_everything()
         if self._address is not None:
             # Importing it takes as long as a short command.
             from rwq_cli.service.http import HttpServer
@@ -165,6 +168,14 @@ class Supervision:
         while not ended.wait(self._watchdog_s / 2):
             if not self.late_s:
                 self._notify("WATCHDOG=1")
+
+
+def _load_everything() -> None:
+    """Load what is otherwise loaded later: an upgrade in place must not change this process."""
+    for module in walk_packages(rwq_cli.core.__path__, "rwq_cli.core."):
+        import_module(module.name)
+    for operation in (file for file in all_files() if file.startswith("ops/")):
+        load_script(operation.removeprefix("ops/"))
 
 
 class Beats(ProgressListener, Clock):

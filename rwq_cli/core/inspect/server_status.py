@@ -142,9 +142,9 @@ class ServerAccess(NamedTuple):
     # The shortest of a few round trips.
     latency_ms: float
     user: str | None
-    # Why idle times are unavailable; None if that is not so.
     # Whether reads can be kept from resetting idle times.
     has_no_touch: bool
+    # Why idle times are unavailable; None if that is not so.
     no_times_because: str | None
     # The commands of rwq that the user may not run, each with the reason; None if no queue was
     # named.
