@@ -9,7 +9,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from rwq_cli.core.batches import BUDGET, Acknowledged, Flush, in_batches, in_doubt
+from rwq_cli.core.batches import BUDGET, Acknowledged, Flush, in_doubt
 from rwq_cli.core.clock import LATEST_MS, checked_s
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied, ServerError, WrongType, text_of
 from rwq_cli.core.handle import Queue, to_bytes
@@ -340,7 +340,7 @@ def add_spread(
     chunks = (
         iter([[batch for batch in batches if not isinstance(batch, Flush)]])
         if dry_run
-        else in_batches(batches, size_max=BUDGET.bytes, size_of=effort)
+        else BUDGET.split(batches, effort)
     )
     for chunk in chunks:
         are_random = all(batch.random_ids for batch in chunk)

@@ -9,7 +9,13 @@ from rwq_cli.core.batches import BLOCK_IDS, Acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S, unix_ms
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied, text_of
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of, read_first_pages
+from rwq_cli.core.inspect.cursor import (
+    ListCursor,
+    ScheduledCursor,
+    lengths_of,
+    page_entries,
+    read_first_pages,
+)
 from rwq_cli.core.inspect.keyspace import ids_of, nested_names, unlisted_owners
 from rwq_cli.core.inspect.lookup import Places, places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
@@ -184,7 +190,7 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
             main[at:] = [(0, offset, page[: len(page) - page[::-1].index(newest)])]
             break
     pages = [*main, *processing, *((2, 0, page) for cursor in zsets for page in cursor)]
-    for block in in_batches(pages, size_max=BLOCK_IDS, size_of=lambda part: len(part[2])):
+    for block in in_batches(pages, items_max=BLOCK_IDS // page_entries(queue)):
         ids: dict[bytes, None] = {}
         places: tuple[dict[bytes, list[int]], dict[bytes, list[int]]] = {}, {}
         for which, offset, page in block:

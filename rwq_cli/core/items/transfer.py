@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from copy import copy
 from hashlib import sha1
 
-from rwq_cli.core.batches import BUDGET, ProgressListener, in_batches
+from rwq_cli.core.batches import BUDGET, Budget, ProgressListener, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ScheduledCursor
@@ -271,7 +271,7 @@ class Transfer:
         for ids in in_batches(_in_transit(self._queue)[self._leaving], items_max=_PART_ITEMS):
             reads = read_snapshots(self._here, [Located.unlisted(ids)], Skipped())
             items = (item for _, batch in reads for item in batch if item.reason == self._leaving)
-            for part in in_batches(items, size_max=4 * BUDGET.bytes, size_of=_size_of):
+            for part in Budget(bytes=4 * BUDGET.bytes).split(items, _size_of):
                 with self._carrying():
                     outcomes = self._carry(part)
                 self._has_cut = True
