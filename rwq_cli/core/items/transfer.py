@@ -97,7 +97,9 @@ class Transfer:
         """Begin to move within a `turn`, or go on. If this is the first mover, or another has been
         at work since, finish what a cut one has left."""
         self._lock.renew()
-        mover = self._here.call("HGET", self._moved, _MOVER)
+        # An ID that is used again must not seem to be removed.
+        asking = ("HGET", self._moved, _MOVER), self._removal((), begins=True)
+        mover, _ = self._here.call_all(asking)
         if mover == self._lock.holder:
             return
         self._has_cut = mover is not None or not self._has_looked
@@ -165,7 +167,6 @@ class Transfer:
             carried = self._carry(items)
         except ServerError as error:
             error.in_doubt, error.doubtful = True, len(data_read)
-            error.hint = "some are still buried in transit; run the same rwq mv again"
             raise
         return outcomes | {outcome.item_id: outcome for outcome in carried}
 
@@ -212,17 +213,9 @@ class Transfer:
         """Remove items here, and write that down: those that are still as they were copied."""
         batches = self._here.budget("remove_buried").split(items, _size_of)
         calls = []
-        for number, batch in enumerate(batches):
+        for batch in batches:
             words = [word for item in batch for word in (item.item_id, token_of(item.data))]
-            command = self._here.script(
-                "remove_buried",
-                *words,
-                reason=self._leaving,
-                moved=self._moved,
-                holder=self._lock.holder,
-                begins=number == 0,
-            )
-            calls.append(([item.item_id for item in batch], command))
+            calls.append(([item.item_id for item in batch], self._removal(words)))
         statuses: dict[bytes, Status] = {}
         for ids, reply in self._here.run_each(calls):
             if not reply[0]:
@@ -230,6 +223,17 @@ class Transfer:
             outcomes = OutcomeBatch.from_reply(ids, reply)
             statuses.update((outcome.item_id, outcome.status) for outcome in outcomes)
         return statuses
+
+    def _removal(self, words: Iterable[bytes], *, begins: bool = False) -> Command:
+        """The command that removes items here, and writes that down."""
+        return self._here.script(
+            "remove_buried",
+            *words,
+            reason=self._leaving,
+            moved=self._moved,
+            holder=self._lock.holder,
+            begins=begins,
+        )
 
     def _remove_copies(self, ids: Iterable[bytes], reason: bytes) -> None:
         def command(batch: Sequence[bytes]) -> Command:
@@ -310,6 +314,9 @@ class Transfer:
         connection.stop.is_polled = self._has_cut = True
         try:
             yield
+        except ServerError as error:
+            error.hint = "some are still buried in transit; run the same rwq mv again"
+            raise
         except KeyboardInterrupt:
             connection.on_wait("rwq: items in transit are buried; the same mv finishes them")
             raise

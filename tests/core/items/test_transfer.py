@@ -1,6 +1,6 @@
 """Moves between queues that no script reaches together: turns, and what cuts leave."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Outcome, Server, State, Status, WorkQueue, connect
-from rwq_cli.core.batches import Budget
+from rwq_cli.core.batches import FLUSH, Budget, Flush
 from rwq_cli.core.errors import LockLost
 from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.lock import LOCK_MS
@@ -268,14 +268,18 @@ class TestTurns:
         assert far.connection.client().keys("jobs:*") == []
 
 
-def _cut(queue: WorkQueue, far: WorkQueue, ids: list[bytes], before: str) -> None:
-    """Kill a move before a call to either queue."""
+def _cut(
+    queue: WorkQueue, far: WorkQueue, ids: Iterable[bytes | Flush], before: str, nth: int = 1
+) -> None:
+    """Kill a move before the nth such call to either queue."""
 
     class Killed(BaseException):
         pass
 
     def kill(call: str) -> None:
-        if call == before:
+        nonlocal nth
+        nth -= call == before
+        if nth == 0:
             raise Killed
 
     here, there = (WorkQueue(Interleaved(end.connection, kill), b"jobs") for end in (queue, far))
@@ -341,6 +345,21 @@ class TestCut:
             IDS, Status.FINISHED
         )
         assert [item.item_id for item in far.lease_many(9)] == [b"c", b"a", b"b"]
+
+    def test_an_id_that_is_used_again_in_one_turn(
+        self, queue: WorkQueue, far: WorkQueue, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a")
+
+        def ids() -> Iterator[bytes | Flush]:
+            yield b"a"
+            yield FLUSH
+            far.remove(b"a")
+            foreign.waiting(b"a")
+            yield b"a"
+
+        _cut(queue, far, ids(), "remove_buried", nth=2)
+        assert list(queue.move_many([], far)) == [Outcome(b"a", Status.FINISHED)]
 
     def test_a_copy_of_an_item_kicked_here_is_removed(
         self,

@@ -9,7 +9,7 @@
 -- arg reason  why they are buried; others are left alone
 -- arg moved  the key of the hash of the originals that the move has removed; '' to write nothing down
 -- arg holder  the mover, which must have begun that hash
--- arg begins:flag  the hash is emptied first: the copies of all its items wait at the destination
+-- arg begins:flag  the hash is emptied first: all its items are in the queue at the destination
 -- rest words  the IDs, each once, with the token of its data, '' for any
 -- Returns the outcomes of `outcome_reply`: moved, missing, changed, wrong-type; for no IDs if another mover has begun
 -- the hash since.
