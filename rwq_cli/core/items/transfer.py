@@ -16,7 +16,7 @@ from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.lock import QueueLock
 from rwq_cli.core.items.restore import restore
 from rwq_cli.core.items.schedule import put_args
-from rwq_cli.core.keys import BURIED_GUARD, MOVING, MOVING_HERE
+from rwq_cli.core.keys import BURIED_GUARD, MOVING
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.server.patience import CancelToken
@@ -33,7 +33,7 @@ _PART_ITEMS = 6 * BUDGET.items
 _MOVER = b""
 # How long it is kept when that mover was cut: so late may its last copies arrive.
 _ENDED_S = 24 * 3600
-_COPY_GUARD = BURIED_GUARD + MOVING_HERE
+_MOVING_GUARD = BURIED_GUARD + MOVING
 
 
 class Transfer:
@@ -201,10 +201,11 @@ class Transfer:
         for batch in restore(self._there, (Line(0, copy_) for copy_ in copies)).batches:
             copied.update(dict.fromkeys(batch.ids_with(Status.IMPORTED, Status.ALREADY_THERE)))
             if there := batch.ids_with(Status.ALREADY_THERE):
-                # A copy that another mover has sent may still be removed.
+                # A copy that another mover has sent may still be removed. And if the address leads
+                # to the source now, this is the original.
                 guards = self._there.call("MGET", *map(self._to.keys.lease, there))
                 for item_id, value in zip(there, guards, strict=True):
-                    if (value or b"").startswith(_COPY_GUARD) and value != guard.holder:
+                    if (value or b"").startswith(_MOVING_GUARD) and value != guard.holder:
                         del copied[item_id]
             self._lock.keep()
         return copied
@@ -353,11 +354,10 @@ def _with_status(ids: Iterable[bytes], status: Status) -> dict[bytes, Outcome]:
 def _in_transit(queue: Queue) -> defaultdict[bytes, list[bytes]]:
     """The items that moves have buried, in order, by their reasons."""
     in_transit: defaultdict[bytes, list[bytes]] = defaultdict(list)
-    prefix = BURIED_GUARD + MOVING
     for ids in ScheduledCursor(queue, "buried"):
         guards = queue.call("MGET", *map(queue.keys.lease, ids))
         for item_id, guard in zip(ids, guards, strict=True):
-            if guard and guard.startswith(prefix):
+            if guard and guard.startswith(_MOVING_GUARD):
                 in_transit[guard.removeprefix(BURIED_GUARD)].append(item_id)
     return in_transit
 

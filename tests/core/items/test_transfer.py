@@ -346,6 +346,16 @@ class TestCut:
         )
         assert [item.item_id for item in far.lease_many(9)] == [b"c", b"a", b"b"]
 
+    def test_an_address_that_leads_to_the_source_now(
+        self, server: PrivateServer, queue: WorkQueue, foreign: Foreign
+    ) -> None:
+        folder, _, socket = server.url.rpartition("/")
+        with connect(Server(f"{folder}/./{socket}")) as connection:
+            foreign.buried(b"a", _TO % connection.address.encode())
+            same = WorkQueue(connection, b"jobs")
+            assert list(queue.move_many([], same)) == [Outcome(b"a", Status.CONFLICT)]
+        assert queue.state(b"a") is State.WAITING
+
     def test_an_id_that_is_used_again_in_one_turn(
         self, queue: WorkQueue, far: WorkQueue, foreign: Foreign
     ) -> None:
