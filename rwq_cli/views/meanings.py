@@ -273,7 +273,7 @@ REMEDIES = {
     ),
     Code.OFTEN_RETURNED: Remedy(
         f"Returned {OFTEN_RETURNS} times or more: it may fail each time, or stop its worker.",
-        "Correct its data, or bury it; clean --bury-after and work --retries do so automatically.",
+        "Correct its data, or bury it, as clean --bury-after and work --retries do.",
         "rwq show ID",
         "whether it can succeed is not known",
     ),
