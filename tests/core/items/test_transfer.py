@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Event
 
 import pytest
@@ -237,12 +238,9 @@ class TestTurns:
             calls.append(call)
 
         def move_late(here: WorkQueue, there: WorkQueue) -> None:
-            try:
+            with suppress(LockLost):
                 list(move(here, IDS, there, Journal()))
-            except LockLost:
-                pass
-            finally:
-                ended.set()
+            ended.set()
 
         def complete() -> None:
             ids = [item.item_id for item in far.lease_many(9)]
