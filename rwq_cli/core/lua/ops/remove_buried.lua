@@ -3,7 +3,7 @@
 -- include: digest, schedule
 -- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item DEL GET GETRANGE
 -- commands: mv --to-url
--- writes moved: moved HGET HSET DEL
+-- writes moved: moved HGET HSET DEL RENAME EXPIRE
 -- commands moved: mv --to-url
 -- budget: 250 items  three keys are deleted, and a field is set, for each
 -- arg reason  why they are buried; others are left alone
