@@ -23,7 +23,7 @@ CHANGING = (
     (r"just now|\b(\d+(\.\d+)?(ms|s|m|h|d))+\b( ago)?", "TIME"),
     (r"\b\d+(\.\d+)? [kMG]?B\b", "SIZE"),
     (r"\w+@[\w.-]+:\d+", "HOLDER"),
-    (r"(flushed|restarted) +\d+", r"\1 N"),
+    (r"(flushed|restarted) +\d+(?:,\d{3})*", r"\1 N"),
     (r" {2,}|[─━]{2,}", "  "),
     # Numbers are aligned with the times.
     (r"<0> +(?=\d+\n)", "<0>"),
