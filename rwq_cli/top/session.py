@@ -138,6 +138,7 @@ class Session:
                 changed()
             self._soon.wait(self._now_every_s)
             self._soon.clear()
+        self.watch.close()
 
     def _tick(self, page: Any, *, was_frozen: bool) -> None:
         is_due = page is not None and monotonic() >= page.next_read_s

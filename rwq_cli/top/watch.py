@@ -75,6 +75,10 @@ class QueueWatch:
                 del self._queues[name], self._meter.samples[name]
                 self._taken.pop(name, None)
 
+    def close(self) -> None:
+        """Follow no queue any more."""
+        self._meter.close()
+
     def tick(self) -> Overview:
         queues = [self._queues[name] for name in sorted(self._queues)]
         status = status_of_all(server_statuses(self._connection))

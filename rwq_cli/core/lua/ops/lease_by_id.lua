@@ -1,6 +1,6 @@
 -- Lease one item wherever it waits: anywhere in main, delayed or buried.
 -- include: locate, schedule
--- writes: delayed ZREM; buried ZREM; main LREM LSET RPOP; processing LREM LSET RPOP LPUSH; leases SET; server TIME
+-- writes: item GET; delayed ZREM; buried ZREM; main LREM LSET RPOP; processing LREM LSET RPOP LPUSH; leases SET; server TIME
 -- commands: lease --id
 -- arg holder  holder of the lease, bytes
 -- arg lease_ms  ms
