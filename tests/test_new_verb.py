@@ -74,6 +74,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.ci
 def test_a_verb_made_by_the_page_passes_the_registry(place: Path) -> None:
     pytest_words = ("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:randomly")
     # Fails for what it creates.
