@@ -147,10 +147,11 @@ class Session:
                 self.watch.watch(self._new_names)
                 self._new_names = None
             overview = self.watch.tick()
-            if not self._was_stopped:
-                self._now_every_s = interval_s(self.every_s, overview.call_s)
             if not self.is_frozen:
                 self.overview = overview
+            # Then, as the notice of a slow server names the time of a call.
+            if not self._was_stopped:
+                self._now_every_s = interval_s(self.every_s, overview.call_s)
         if page is not None and is_due:
             started_s = page.next_read_s = monotonic()
             data = page.read()
