@@ -57,8 +57,9 @@ class Transfer:
     A copy names its `Q:moved:…` and the mover: so it is known by whatever addresses a later move
     reaches the two queues. The next mover renames that of a cut one before it looks, and keeps it:
     so what the cut one has sent already, and what arrives late, removes nothing and adds nothing.
-    Without it, the source has lost its data, or an older rwq was at work: a copy whose original is
-    gone is kicked, if the move names the source as this one does.
+    Without it, this is another source, of whatever address, or has lost its data: the copy stays.
+    One of an older rwq names neither: if its original is gone, and the move names the source as
+    this one does, it is kicked.
 
     With `force`, leased items are moved, too, and their leases end. A transfer may be used for
     several rounds, each a `turn`.
@@ -301,7 +302,7 @@ class Transfer:
                 key = self._end(key, mover)
             moved = set(self._queue.call("HKEYS", key))
             if not moved:
-                if transit.server != self._source:
+                if mover or transit.server != self._source:
                     continue
                 moved = set(copies).difference(existing(self._queue, copies))
             arrived = [item_id for item_id in copies if item_id in moved]

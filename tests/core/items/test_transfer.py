@@ -330,6 +330,26 @@ class TestCut:
             assert list(queue.move_many([], other)) == finished
             assert [item.item_id for item in other.lease_many(9)] == [b"a"] * is_there
 
+    @pytest.mark.parametrize("before", ["remove_buried", "push_scheduled"])
+    def test_another_source_of_the_same_address_leaves_its_copies(
+        self,
+        server: PrivateServer,
+        queue: WorkQueue,
+        far: WorkQueue,
+        foreign: Foreign,
+        before: str,
+    ) -> None:
+        """Each host moves its queue from redis://localhost."""
+        foreign.waiting(*IDS)
+        _cut(queue, far, IDS, before)
+        with connect(Server(f"{server.url}?db=2")) as connection:
+            connection.address = queue.connection.address
+            assert list(move(WorkQueue(connection, b"jobs"), [], far)) == []
+        assert list(far.lease_many(9)) == []
+        finished = [(outcome.item_id, outcome.status) for outcome in move(queue, [], far)]
+        assert finished == [(item_id, Status.FINISHED) for item_id in IDS]
+        assert [item.item_id for item in far.lease_many(9)] == IDS
+
     def test_one_of_an_older_rwq_is_finished(
         self,
         queue: WorkQueue,
