@@ -331,7 +331,7 @@ class TestCut:
             assert [item.item_id for item in other.lease_many(9)] == [b"a"] * is_there
 
     @pytest.mark.parametrize("before", ["remove_buried", "push_scheduled"])
-    def test_another_source_of_the_same_address_leaves_its_copies(
+    def test_another_source_of_one_address_leaves_copies(
         self,
         server: PrivateServer,
         queue: WorkQueue,
