@@ -8,7 +8,7 @@ from copy import copy
 from hashlib import sha1
 
 from rwq_cli.core.batches import BUDGET, Budget, ProgressListener, in_batches
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import ServerError, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ScheduledCursor
 from rwq_cli.core.items.bulk import GROUP_CALLS, Act, by_script
@@ -31,7 +31,7 @@ _SCHEDULED = frozenset(state for state in State if state.is_scheduled)
 _PART_ITEMS = 6 * BUDGET.items
 # The field of `Q:moved:…` that names the mover.
 _MOVER = b""
-# How long it is kept when that mover was cut: so late may its last copies arrive.
+# How long that of a cut mover is kept once its copies are finished: so late may the last arrive.
 _ENDED_S = 24 * 3600
 _MOVING_GUARD = BURIED_GUARD + MOVING
 
@@ -104,11 +104,11 @@ class Transfer:
         if mover == self._lock.holder:
             return
         self._has_cut = mover is not None or not self._has_looked
-        if mover is not None:
-            self._end(self._moved, _short(mover))
+        ended = [self._end(self._moved, _short(mover))] if mover is not None else []
         self._here.call("HSET", self._moved, _MOVER, self._lock.holder)
         if self._has_cut:
             yield from self._finish_copies()
+            self._expire(ended)
             yield from self._finish_originals()
         self._has_looked, self._has_cut = True, False
 
@@ -249,28 +249,33 @@ class Transfer:
 
     def finishing(self) -> Iterator[OutcomeBatch]:
         """What `begin` would finish."""
-        for _, arrived, _ in self._copies(ends=False):
+        for _, _, arrived, _ in self._copies(ends=False):
             yield OutcomeBatch.all_of(arrived, Status.FINISHED)
         yield OutcomeBatch.all_of(_in_transit(self._queue)[self._leaving], Status.FINISHED)
 
     def _finish_copies(self) -> Iterator[OutcomeBatch]:
         """Kick the copies that have arrived, and remove the others."""
-        for reason, arrived, outdated in self._copies(ends=True):
+        for reason, key, arrived, outdated in self._copies(ends=True):
             for ids in in_batches(arrived, items_max=_PART_ITEMS):
                 self._lock.keep()
                 _push(self._there, ids, reason)
                 yield OutcomeBatch.all_of(ids, Status.FINISHED)
             self._remove_copies(outdated, reason)
+            self._expire([key])
 
     def _end(self, key: bytes, mover: bytes) -> bytes:
         """Let another mover remove nothing more here, even by calls that it has sent already.
 
         Returns:
-            The key of what it has removed, which is kept: its copies may arrive late, too.
+            The key of what it has removed.
         """
         ended = self._queue.keys.moved(mover)
-        self._here.call_all([("RENAME", key, ended), ("EXPIRE", ended, _ENDED_S)])
+        self._here.call("RENAME", key, ended)
         return ended
+
+    def _expire(self, ended: Iterable[bytes]) -> None:
+        """Keep what cut movers have removed only for copies that arrive late."""
+        self._here.call_all([("EXPIRE", key, _ENDED_S) for key in ended])
 
     def _finish_originals(self) -> Iterator[OutcomeBatch]:
         """Move what is buried to be moved."""
@@ -285,8 +290,9 @@ class Transfer:
                 yield outcomes.without(Status.MOVED)
                 self._stop_if_asked()
 
-    def _copies(self, *, ends: bool) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
-        """By reason, the copies whose originals a move has removed here, and the others, in order.
+    def _copies(self, *, ends: bool) -> Iterator[tuple[bytes, bytes, list[bytes], list[bytes]]]:
+        """By reason, the key of what its mover has removed here, the copies whose originals that
+        are, and the others, in order.
 
         With `ends`, their movers remove nothing more here, so that this stays so.
         """
@@ -303,11 +309,17 @@ class Transfer:
             moved = set(self._queue.call("HKEYS", key))
             if not moved:
                 if mover or transit.server != self._source:
+                    self._queue.connection.tell(
+                        f"{text_of(self._to.name)} has items in transit that this source does not "
+                        "know: the mv that began with them finishes them; if their source or its "
+                        "data is gone, rwq release --force gives them to workers",
+                        "copies",
+                    )
                     continue
                 moved = set(copies).difference(existing(self._queue, copies))
             arrived = [item_id for item_id in copies if item_id in moved]
             outdated = [item_id for item_id in copies if item_id not in moved]
-            yield reason, arrived, outdated
+            yield reason, key, arrived, outdated
 
     @contextmanager
     def _carrying(self) -> Iterator[None]:

@@ -342,13 +342,28 @@ class TestCut:
         """Each host moves its queue from redis://localhost."""
         foreign.waiting(*IDS)
         _cut(queue, far, IDS, before)
+        messages: list[str] = []
         with connect(Server(f"{server.url}?db=2")) as connection:
             connection.address = queue.connection.address
+            connection.on_wait = messages.append
             assert list(move(WorkQueue(connection, b"jobs"), [], far)) == []
+        (message,) = messages
+        assert message.startswith("rwq: jobs has items in transit that this source does not know: ")
         assert list(far.lease_many(9)) == []
         finished = [(outcome.item_id, outcome.status) for outcome in move(queue, [], far)]
         assert finished == [(item_id, Status.FINISHED) for item_id in IDS]
         assert [item.item_id for item in far.lease_many(9)] == IDS
+
+    def test_two_cut_moves_leave_what_they_removed_known(
+        self, queue: WorkQueue, far: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(*IDS)
+        _cut(queue, far, IDS, "push_scheduled")
+        _cut(queue, far, [], "push_scheduled")
+        assert {raw.ttl(key) for key in raw.keys("jobs:moved:*")} == {-1}
+        assert {outcome.status for outcome in move(queue, [], far)} == {Status.FINISHED}
+        assert [item.item_id for item in far.lease_many(9)] == IDS
+        assert all(raw.ttl(key) > 0 for key in raw.keys("jobs:moved:*"))
 
     def test_one_of_an_older_rwq_is_finished(
         self,

@@ -29,7 +29,7 @@ end
 local position = item.main > 0 and redis.call('LLEN', main) - 1 - last_entries(main)[id] or -1
 local count = counts_of({ id })[1] or ''
 if not dry_run then
-  -- First, because a server that is out of memory refuses it. The data are read after it: that makes them look young.
+  -- First, because a server that is out of memory refuses it. The data is read after it, as that makes it look young.
   set_lease(id, holder, lease_ms)
   remove_entries({ id })
   delete_entries({ id }, delayed, buried)
