@@ -16,8 +16,8 @@ from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import FLUSH, Flush, in_batches
 from rwq_cli.core.errors import RwqError, WrongType
 from rwq_cli.core.inspect.listing import Chosen
+from rwq_cli.core.inspect.places import read_items
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.restore import Edit, edit_items
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.bulk import Journal
+from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.state.snapshots import ItemSnapshot
 from rwq_cli.environment import is_full, os_reason
 from rwq_cli.exit_codes import Fault

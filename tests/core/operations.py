@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from rwq_cli.core import Selection, Source, WorkQueue
 from rwq_cli.core.inspect.listing import choose, leases
 from rwq_cli.core.inspect.lookup import inspect_items
+from rwq_cli.core.inspect.places import read_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
 from rwq_cli.core.items.add import Due, NewItem, add_batches, batched_items
-from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.complete import complete, remove
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.lease import lease_from, lease_ids

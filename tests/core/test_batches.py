@@ -8,7 +8,8 @@ from rwq_cli.core.items.add import NewItem, batched_items
 from rwq_cli.core.lua import TOKEN_BYTES, items_max
 from rwq_cli.core.model import OutcomeBatch, Outcomes
 from rwq_cli.core.repair.findings import Code, Severity
-from rwq_cli.core.state.expected import Located, hashed_bytes
+from rwq_cli.core.state.expected import hashed_bytes
+from rwq_cli.core.state.located import Located
 
 
 class Sized(bytes):

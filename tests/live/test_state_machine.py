@@ -47,11 +47,12 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.batches import Budget
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect import places
 from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.listing import choose as choose_items
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import Selection
-from rwq_cli.core.items import bulk, lease, restore
+from rwq_cli.core.items import lease, restore
 from rwq_cli.core.items.complete import (
     ResultOptions,
     complete as complete_items,
@@ -929,10 +930,10 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of three, so that a few items make a long list."""
     two = ("put", "restore")
     monkeypatch.setattr(Queue, "budget", lambda _, script: Budget(2 if script in two else 3))
-    monkeypatch.setattr(bulk, "_NAMED_IDS", 3)
+    monkeypatch.setattr(places, "_NAMED_IDS", 3)
     monkeypatch.setattr(lease, "items_max", lambda _: 3)
-    monkeypatch.setattr(bulk, "SCANNED_MAX", 12)
-    monkeypatch.setattr(bulk, "FEW_IDS", 2)
+    monkeypatch.setattr(places, "SCANNED_MAX", 12)
+    monkeypatch.setattr(places, "FEW_IDS", 2)
     # The pages of both cursors.
     monkeypatch.setattr(ListCursor.__base__.__init__, "__defaults__", (3,))
 

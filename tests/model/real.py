@@ -7,13 +7,14 @@ from typing import Any
 
 import redis
 
-from rwq_cli.core.items.complete import REMOVE_ARGS, completing_args
+from rwq_cli.core.items.complete import completing_args
 from rwq_cli.core.items.lease import LeaseRequest
 from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import DIGEST_DIGITS, load_script, script_words
 from rwq_cli.core.model import TIME_MS_MAX, State, Status
-from rwq_cli.core.state.expected import ANY, Located, token_of
+from rwq_cli.core.state.expected import ANY, token_of
+from rwq_cli.core.state.located import Located
 from tests.everything import LOOK
 from tests.live.raw_keys import raw_keys_of
 from tests.model.keys import GUARDS, KEY_PARTS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Frozen
@@ -144,7 +145,8 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
         case "remove":
             item_id, life = args
             token = token_of(data_of(item_id, life)) if life else ""
-            return call("complete", item_id, token, **by_name, **saved, **REMOVE_ARGS)
+            options = {**by_name, **saved, **completing_args(done=Status.REMOVED)}
+            return call("complete", item_id, token, **options)
         case "touch":
             return call(name, *args, lease_ms=SESSION_S * 1000, has_owners=len(args) > 1)
         case "release":

@@ -1,91 +1,22 @@
-"""Looking up IDs wherever they are: their places, their facts, and what is shown of them."""
+"""Looking up IDs wherever they are: their facts, and what is shown of them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
-from rwq_cli.core.batches import FEW_IDS
 from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.ages import ServerAges
 from rwq_cli.core.inspect.cursor import ListCursor
+from rwq_cli.core.inspect.places import Places
 from rwq_cli.core.inspect.results import ResultKey, read_result_keys
 from rwq_cli.core.model import PREVIEW_BYTES, Item, State
-from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.expected import FirstLook, Positions
+from rwq_cli.core.state.expected import FirstLook
+from rwq_cli.core.state.located import Positions
 from rwq_cli.core.state.reads import FACT_FIELDS, parse_facts, read_facts, read_parts
 from rwq_cli.core.state.rules import Facts, whole_ms
-
-_PositionsByID = dict[bytes, list[int]]
-
-
-class Places(NamedTuple):
-    """By ID, its places in main, where 0 is next, and in processing, where 0 is the oldest."""
-
-    main: Mapping[bytes, list[int]]
-    processing: Mapping[bytes, list[int]]
-
-
-def places_of(queue: Queue, ids: Collection[bytes]) -> Places:
-    """Find IDs in both lists: a few by name, for more the lists are read once for all of them. The
-    shorter is read before and after the other, so that an item that moves is found in exactly one.
-    """
-    wanted = ids if isinstance(ids, Set) else frozenset(ids)
-    lists = [queue.keys.processing, queue.keys.main]
-    lengths = queue.call_all([("LLEN", key) for key in lists])
-    is_main_longer = lengths[0] <= lengths[1]
-    shorter, longer = lists if is_main_longer else lists[::-1]
-    if len(wanted) <= FEW_IDS:
-        first, then, last = _by_name(queue, wanted, [shorter, longer, shorter])
-        _follow_moves(first, then, last)
-    else:
-        queue.progress.begin("reading the lists", sum(lengths))
-        first, then = (_in_list(queue, key, wanted) for key in (shorter, longer))
-        # If each was in exactly one, it does not matter whether some have moved.
-        if len(first) + len(then) != len(wanted) or not first.keys().isdisjoint(then):
-            _follow_moves(first, then, _in_list(queue, shorter, wanted))
-    return Places(then, first) if is_main_longer else Places(first, then)
-
-
-def _follow_moves(first: _PositionsByID, then: _PositionsByID, last: _PositionsByID) -> None:
-    """Leave each item that moved between two lists in one of them: the first was read again."""
-    for item_id, places in last.items():
-        if item_id in first:
-            first[item_id] = min(first[item_id], places, key=len)
-        else:
-            first[item_id] = places
-            then.pop(item_id, None)
-    for item_id in (first.keys() & then.keys()) - last.keys():
-        del first[item_id]
-
-
-def _in_list(queue: Queue, key: bytes, wanted: Set[bytes]) -> _PositionsByID:
-    positions: _PositionsByID = {}
-    cursor = ListCursor(queue, key)
-    for page in cursor:
-        if not wanted.isdisjoint(page):
-            for place, entry in enumerate(page, cursor.offset):
-                if entry in wanted:
-                    positions.setdefault(entry, []).append(place)
-    return positions
-
-
-def _by_name(queue: Queue, wanted: Set[bytes], lists: Sequence[bytes]) -> list[_PositionsByID]:
-    """Find a few IDs in lists of any length, in one round trip: each command costs as much as one
-    LREM. A place may be off by what others push meanwhile."""
-    commands: list[Command] = [("LLEN", key) for key in lists]
-    for item_id in wanted:
-        commands += [("LPOS", key, item_id, "COUNT", 0) for key in lists]
-    replies = queue.call_all(commands)
-    lengths, indexes = replies[: len(lists)], iter(replies[len(lists) :])
-    by_list: list[_PositionsByID] = [{} for _ in lists]
-    for item_id in wanted:
-        for positions, length in zip(by_list, lengths, strict=True):
-            if from_left := next(indexes):
-                positions[item_id] = [max(0, length - 1 - at) for at in reversed(from_left)]
-    return by_list
 
 
 class ItemReport(NamedTuple):
@@ -121,9 +52,8 @@ def look_up(queue: Queue, ids: Collection[bytes], *, digests: bool = False) -> I
                 facts = parse_facts(queue.keys, item_id, fields, int(now_ms), *counts)
                 yield ItemReport(facts, *from_right[:2])
             return
-    places = places_of(queue, ids)
+    main, processing, *_ = Places.read(queue, ids)
     cleaning = Counter(chain.from_iterable(ListCursor(queue, queue.keys.cleaning)))
-    main, processing = places
 
     def in_lists(item_id: bytes) -> tuple[int, int, int]:
         in_main, in_processing = main.get(item_id, ()), processing.get(item_id, ())

@@ -7,7 +7,8 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import ResultStatus
-from rwq_cli.core.items.bulk import Journal, by_script, run
+from rwq_cli.core.items.journal import Journal
+from rwq_cli.core.items.operation import Operation
 from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.rules import is_guard
@@ -45,9 +46,6 @@ def completing_args(
     }
 
 
-REMOVE_ARGS = completing_args(done=Status.REMOVED)
-
-
 def complete(
     queue: Queue,
     ids: Iterable[bytes | Flush],
@@ -61,12 +59,15 @@ def complete(
     """Complete items; see `WorkQueue.complete_many`. `owner` may name several holders,
     and `NOBODY`."""
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else owner
-    options: dict[str, Any] = {"dry_run": dry_run, "as_saved": as_waiting}
-    if result_options is not None:
-        options["bytes_each"] = _RESULT_BYTES + len(result_options.result or b"")
     args = completing_args(result_options, owners)
-    act = by_script(queue, "complete", args, expected, journal, **options)
-    return Outcomes(run(queue, act, ids, "completing"))
+    completion = Operation(
+        *(queue, "complete", args, "completing", expected),
+        journal=journal,
+        as_saved=as_waiting,
+        bytes_each=_RESULT_BYTES + len(result_options.result or b"") if result_options else 0,
+        dry_run=dry_run,
+    )
+    return Outcomes(completion.run(ids))
 
 
 def remove(
@@ -79,8 +80,21 @@ def remove(
 ) -> Outcomes:
     """Remove items with every trace of them; see `WorkQueue.remove_many`. A few are removed in
     their order; of many, those in the lists come first."""
-    act = by_script(queue, "complete", REMOVE_ARGS, expected, journal, dry_run=dry_run)
-    return Outcomes(run(queue, act, ids, "removing"))
+    return Outcomes(removal(queue, journal, expected=expected, dry_run=dry_run).run(ids))
+
+
+def removal(
+    queue: Queue,
+    journal: Journal | None = None,
+    *,
+    expected: Expected = ANY,
+    dry_run: bool = False,
+) -> Operation:
+    """The operation that removes items with every trace of them."""
+    args = completing_args(done=Status.REMOVED)
+    return Operation(
+        queue, "complete", args, "removing", expected, journal=journal, dry_run=dry_run
+    )
 
 
 def as_waiting(item: ItemSnapshot) -> ItemSnapshot:

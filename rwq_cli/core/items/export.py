@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
 from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue, nested_names
+from rwq_cli.core.inspect.places import read_items
 from rwq_cli.core.inspect.results import Result, all_results
-from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.keys import is_key_of
 from rwq_cli.core.model import State
-from rwq_cli.core.state.expected import Located
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.reads import read_facts
 from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped, read_snapshots
 

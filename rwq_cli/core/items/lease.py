@@ -13,7 +13,7 @@ from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.handle import Queue, distinct_queues, to_bytes
 from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.lookup import with_details
-from rwq_cli.core.items.bulk import read_items, rounds
+from rwq_cli.core.inspect.places import read_items, rounds
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import items_max
 from rwq_cli.core.model import PREVIEW_BYTES, Batched, Item, Lease, State, Status
@@ -273,7 +273,7 @@ def lease_ids(
     for item_id in dict.fromkeys(map(to_bytes, ids)):
         args = {"holder": lease.holder, "lease_ms": lease.ttl_ms, "wants_data": data, "id": item_id}
         with _hint_at_lost_leases():
-            calls = chain.from_iterable(rounds(queue, {item_id: None}))
+            calls = rounds(queue, {item_id: None})
             replies = (queue.run("lease_by_id", dry_run=dry_run, **c.args(), **args) for c in calls)
             reply = next(filter(None, replies))
         is_leased, state, position, holder, left_ms, payload, returned = reply

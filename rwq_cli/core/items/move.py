@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
-from rwq_cli.core.batches import Flush
+from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Journal, by_script, once_read, run, saving
+from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.lines import Line
-from rwq_cli.core.items.transfer import Transfer
+from rwq_cli.core.items.operation import GROUP_CALLS, Operation
+from rwq_cli.core.items.transfer import Transfer, with_status
 from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected, token_of
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.reads import existing
 from rwq_cli.core.state.snapshots import ItemSnapshot
 
@@ -37,32 +40,68 @@ def move(
         undoes: The key of the marks of a file, and the number of each line.
         transfer: That of several rounds, so that what a cut move has left is looked for once.
     """
-    target, grace = queue.sibling(to), None if force else grace_s
+    target = queue.sibling(to)
 
     def batches() -> Iterator[OutcomeBatch]:
         # Before anything is held here.
         target.keys.check_new()
         target.check_one_slot()
-        if _are_near(queue, target):
-            args = _near_args(target.name, force, *undoes)
-            act = by_script(
-                *(queue, "move", args, expected, journal), dry_run=dry_run, keeps_leased=not force
-            )
-            yield from run(queue, act, ids, "moving", expected, grace_s=grace)
+        is_near = _are_near(queue, target)
+        far = None if is_near else transfer or Transfer(queue, target, force=force)
+        to_nowhere = queue.keys.absent, force, b"", None
+        args = _args(target.name, force, *undoes) if is_near else _args(*to_nowhere)
+        moving = _Move(
+            queue,
+            "move",
+            args,
+            "moving",
+            expected,
+            far=far,
+            journal=journal,
+            keeps_leased=not force,
+            grace_s=None if force else grace_s,
+            dry_run=dry_run,
+        )
+        if far is None:
+            yield from moving.run(ids)
             return
-        far = transfer or Transfer(queue, target, force=force)
-        act = far.acting(once_read(queue, expected), dry_run=dry_run)
-        if not dry_run:
-            act = saving(queue, journal, act, expected, keeps_leased=not force)
         finished: set[bytes] = set()
         with nullcontext() if dry_run else far.turn():
             for batch in far.finishing() if dry_run else far.begin():
                 finished.update(batch.ids)
                 yield batch
-            others = (item_id for item_id in ids if item_id not in finished)
-            yield from run(queue, act, others, "moving", expected, grace_s=grace)
+            yield from moving.run(item_id for item_id in ids if item_id not in finished)
 
     return Outcomes(batches())
+
+
+@dataclass(kw_only=True)
+class _Move(Operation):
+    """Moves items; those that are `far` once they were read, and the script says that they may."""
+
+    far: Transfer | None
+
+    @property
+    def reads_first(self) -> bool:
+        return super().reads_first or not (self.far is None or self.dry_run)
+
+    def send(self, calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
+        if self.far is None:
+            yield from super().send(calls)
+            return
+        look = replace(self, far=None, journal=None, dry_run=True)
+        burial = self.far.burial(self.expected)
+        for group in in_batches((call for call in calls if call.ids), items_max=GROUP_CALLS):
+            outcomes = {outcome.item_id: outcome for batch in look.send(group) for outcome in batch}
+            movable = [i for i, outcome in outcomes.items() if outcome.status is Status.MOVED]
+            conflicting = existing(self.far.to, movable)
+            outcomes |= with_status(conflicting, Status.CONFLICT)
+            if not self.dry_run:
+                yield from self.far.begin()
+                outcomes |= self.far.move(group, set(movable).difference(conflicting), burial)
+            for call in group:
+                yield OutcomeBatch.of(outcomes[item_id] for item_id in call.ids)
+            self.far.stop_if_asked()
 
 
 def _are_near(queue: Queue, to: Queue) -> bool:
@@ -119,7 +158,7 @@ def move_back(
     return Outcomes(batches())
 
 
-def _near_args(
+def _args(
     to: bytes, force: bool, marks: bytes, lines: Mapping[bytes, int] | None
 ) -> Callable[[Sequence[bytes]], Mapping[str, object]]:
     """The arguments of `lua/ops/move.lua` for some IDs."""

@@ -17,14 +17,14 @@ from rwq_cli.core.inspect.cursor import (
     read_first_pages,
 )
 from rwq_cli.core.inspect.keyspace import ids_of, nested_names, unlisted_owners
-from rwq_cli.core.inspect.lookup import Places, places_of
+from rwq_cli.core.inspect.places import NO_PLACES, Places
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
-from rwq_cli.core.items.bulk import Journal, Seen, by_script, in_rounds
-from rwq_cli.core.items.complete import REMOVE_ARGS
+from rwq_cli.core.items.complete import removal
+from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.repairs import prune
 from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
-from rwq_cli.core.state.expected import Located
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.reads import read_facts
 
 _Ids = dict[bytes, None]
@@ -103,20 +103,20 @@ def _purged(
     gone: set[bytes] = set()
     staying: set[bytes] = set()
     kept = None if dry_run else journal
-    act = by_script(queue, "complete", REMOVE_ARGS, journal=kept, dry_run=dry_run)
+    removing = removal(queue, kept, dry_run=dry_run)
 
     def in_no_list(ids: Iterable[bytes]) -> list[bytes]:
         wanted = {item_id: None for item_id in ids if item_id not in staying}
-        listed = set().union(*places_of(queue, wanted)) if wanted else set()
-        return [item_id for item_id in wanted if item_id not in listed]
+        main, processing, *_ = Places.read(queue, wanted) if wanted else NO_PLACES
+        return [i for i in wanted if i not in main and i not in processing]
 
     def acted_on() -> Iterator[OutcomeBatch]:
-        for ids, seen in _walk(queue):
-            yield from in_rounds(queue, act, ids, "removing", seen=seen)
+        for ids, places in _walk(queue):
+            yield from removing.run_block(ids, places)
         queue.progress.begin("looking for items in no list")
         if orphans := in_no_list(items):
             queue.clock.sleep(grace_s)
-            yield from act([Located.unlisted(in_no_list(orphans))])
+            yield from removing.act([Located.unlisted(in_no_list(orphans))])
 
     lengths = lengths_of(queue, queue.keys.main, queue.keys.processing)
     queue.progress.begin("reading the lists", lengths)
@@ -171,7 +171,7 @@ def _remove_results(
         queue.progress.advance(len(results))
 
 
-def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
+def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Places]]:
     """What is in a list or sorted set now, also without data, in blocks: next or longest leased
     first. All of them are read before the first block."""
     keys = queue.keys
@@ -192,12 +192,12 @@ def _walk(queue: Queue) -> Iterator[tuple[list[bytes], Seen]]:
     pages = [*main, *processing, *((2, 0, page) for cursor in zsets for page in cursor)]
     for block in in_batches(pages, items_max=BLOCK_IDS // page_entries(queue)):
         ids: dict[bytes, None] = {}
-        places: tuple[dict[bytes, list[int]], dict[bytes, list[int]]] = {}, {}
+        columns: tuple[dict[bytes, list[int]], dict[bytes, list[int]]] = {}, {}
         for which, offset, page in block:
             ids.update(dict.fromkeys(page))
-            for place, item_id in enumerate(page if which < len(places) else (), offset):
-                places[which].setdefault(item_id, []).append(place)
-        yield list(ids), Seen(Places(*places), (in_main, in_processing), unix_ms(now))
+            for position, item_id in enumerate(page if which < len(columns) else (), offset):
+                columns[which].setdefault(item_id, []).append(position)
+        yield list(ids), Places(*columns, (in_main, in_processing), unix_ms(now))
 
 
 def _remove_leftovers(queue: Queue, leases: _Ids, marks: _Ids) -> None:

@@ -9,9 +9,10 @@ from itertools import chain, repeat
 
 from rwq_cli.core.batches import BUDGET, in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import by_script, run
+from rwq_cli.core.items.operation import Operation
 from rwq_cli.core.model import TIME_MS_MAX, OutcomeBatch, State, Status
-from rwq_cli.core.state.expected import Expected, FirstLook, Located
+from rwq_cli.core.state.expected import Expected, FirstLook
+from rwq_cli.core.state.located import Located
 
 _SCHEDULED = frozenset(state for state in State if state.is_scheduled)
 # The script argument for a `bury_after` of None.
@@ -31,8 +32,8 @@ def repair(
     states, stale schedule entries. Yields what was done, without the skipped."""
     args = {"bury_after": _NEVER if bury_after is None else bury_after, "looked_ms": look.at_ms}
     expected = Expected(frozenset(states), tokens=look.digests)
-    act = by_script(queue, "repair", args, expected, dry_run=dry_run)
-    for batch in run(queue, act, ids, "repairing"):
+    repairing = Operation(queue, "repair", args, "repairing", expected, dry_run=dry_run)
+    for batch in repairing.run(ids):
         if len(repaired := batch.without(Status.SKIPPED)):
             yield repaired
 
@@ -42,8 +43,8 @@ def restore_guards(
 ) -> Iterator[OutcomeBatch]:
     """Put back the guards of delayed and buried items in no list that are missing under a name."""
     args = {"bury_after": _NEVER, "looked_ms": TIME_MS_MAX}
-    act = by_script(queue, "repair", args, Expected(_SCHEDULED), dry_run=dry_run)
-    for batch in act([Located.unlisted(ids, since_ms=TIME_MS_MAX)]):
+    guarding = Operation(queue, "repair", args, expected=Expected(_SCHEDULED), dry_run=dry_run)
+    for batch in guarding.send([Located.unlisted(ids, since_ms=TIME_MS_MAX)]):
         yield OutcomeBatch.all_of(batch.ids_with(Status.GUARDED), Status.GUARDED)
 
 

@@ -8,18 +8,19 @@ from enum import StrEnum
 from hashlib import sha256
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import NamedTuple
 
 from rwq_cli.core.batches import BUDGET, Acknowledged, Budget, Flush, acknowledged
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.lookup import Places
+from rwq_cli.core.inspect.places import NO_PLACES, Places, read_items
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.bulk import Journal, Seen, in_rounds, read_items, recorded
+from rwq_cli.core.items.journal import Journal, recorded
 from rwq_cli.core.items.lines import Line, batches_of_a_kind
+from rwq_cli.core.items.operation import Operation
 from rwq_cli.core.items.results import restore_results
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.expected import Located, hashed_bytes, token_of
+from rwq_cli.core.state.expected import hashed_bytes, token_of
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.reads import existing
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.state.snapshots import ItemSnapshot, Place, Skipped
@@ -103,22 +104,6 @@ def restore(
     return Outcomes(batches())
 
 
-class _Replacement(NamedTuple):
-    """Which current items some lines replace.
-
-    Attributes:
-        items: What is replaced, as it is now.
-        replaced_by: What replaces each: see `Journal`.
-        tokens: By ID, that of the data that may be replaced.
-        moving: Those that also leave their places.
-    """
-
-    items: list[ItemSnapshot]
-    replaced_by: list[str]
-    tokens: dict[bytes, bytes]
-    moving: set[bytes]
-
-
 @dataclass
 class _Restoration:
     """Restores the items of some lines; see `restore`.
@@ -154,7 +139,7 @@ class _Restoration:
 
     def restore(self, parts: Iterable[Sequence[Line]]) -> Iterator[OutcomeBatch]:
         self.queue.progress.begin("restoring")
-        batches: Iterator[OutcomeBatch] = self._send((part, _NOWHERE, {}) for part in parts)
+        batches: Iterator[OutcomeBatch] = self.send((part, _NOWHERE, {}) for part in parts)
         if self._replaces:
             batches = chain.from_iterable(map(self._replace, filter(None, parts)))
         for outcomes in batches:
@@ -162,7 +147,7 @@ class _Restoration:
             self.queue.progress.advance(len(outcomes))
             yield outcomes
 
-    def _send(
+    def send(
         self, calls: Iterable[tuple[Sequence[Line], Located, Mapping[bytes, bytes]]]
     ) -> Iterator[OutcomeBatch]:
         """Call the script for lines, with where it looks for items, and what it may replace."""
@@ -212,47 +197,29 @@ class _Restoration:
         if self.dry_run and part[0].replaced_by is None:
             # What would be replaced need not be read.
             calls = self._budget.split(part, lambda line: len(line.item.data))
-            yield from self._send((lines, _NOWHERE, {}) for lines in calls)
+            yield from self.send((lines, _NOWHERE, {}) for lines in calls)
             return
         sizes = self._current_sizes(part)
         limit = Budget(items=len(part), bytes=_GROUP_BYTES)
         groups = list(limit.split(part, lambda line: sizes.get(line.entry.item_id, 0)))
         # One walk over the lists serves all groups.
         is_walked = len(groups) > 1 and not self.in_place
-        seen = Seen.read(self.queue, sizes) if is_walked else None
+        places = Places.read(self.queue, sizes) if is_walked else None
         for lines in groups:
-            yield from self._replace_group(lines, sizes, seen)
+            yield from self._replace_group(lines, sizes, places)
 
     def _replace_group(
-        self, lines: Sequence[Line], sizes: Mapping[bytes, int], seen: Seen | None
+        self, lines: Sequence[Line], sizes: Mapping[bytes, int], places: Places | None
     ) -> Iterator[OutcomeBatch]:
         by_id = {line.entry.item_id: line for line in lines}
         current_sizes = {item_id: sizes[item_id] for item_id in by_id if item_id in sizes}
-        plan = self._plan(by_id, self._read(by_id, current_sizes, seen))
-        replaceable = {
-            item_id: _NEVER if line.replaced_by is None else _OTHER
-            for item_id, line in by_id.items()
-        }
-        for item_id, token in plan.tokens.items():
-            replaceable[item_id] = token if item_id in plan.moving else _IN_PLACE + token
-
-        def bytes_of(item_id: bytes) -> int:
-            return len(by_id[item_id].item.data) + hashed_bytes(plan.tokens.get(item_id, b""))
-
-        def act(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
-            parts = chain.from_iterable(call.within(self._budget, bytes_of) for call in calls)
-            # Only what leaves its place is looked for.
-            return self._send(
-                ([by_id[i] for i in part.ids], part.only(plan.moving), replaceable)
-                for part in parts
-            )
-
-        if not plan.moving:
-            seen = Seen(Places({}, {}), (0, 0), 0)
-        batches = in_rounds(self.queue, act, by_id, in_order=True, seen=seen)
-        replaced_by = plan.replaced_by
-        actors = self.queue, self.journal, plan.items, batches
-        yield from recorded(*actors, Status.REPLACED, replaced_by=replaced_by)
+        replacing = _Replacing(self, by_id)
+        for item in chain.from_iterable(self._read(by_id, current_sizes, places)):
+            replacing.add(item)
+        batches = replacing.run_block(by_id, places if replacing.moving else NO_PLACES)
+        replaced = self.queue, self.journal, replacing.items, batches
+        by = replacing.replaced_by
+        yield from recorded(*replaced, Status.REPLACED, replaced_by=by)
 
     def _current_sizes(self, lines: Sequence[Line]) -> dict[bytes, int]:
         """By ID, the size of the data of each item that exists now."""
@@ -266,12 +233,12 @@ class _Restoration:
         }
 
     def _read(
-        self, by_id: Mapping[bytes, Line], sizes: Mapping[bytes, int], seen: Seen | None
+        self, by_id: Mapping[bytes, Line], sizes: Mapping[bytes, int], places: Places | None
     ) -> Iterator[list[ItemSnapshot]]:
         """The items that exist; as they are in the lines, but for their data, if they stay."""
         if not self.in_place:
             # Reading items reads the lists.
-            yield from read_items(self.queue, sizes, Skipped(), seen)
+            yield from read_items(self.queue, sizes, Skipped(), places)
             return
         keys = self.queue.keys
         for batch in self._budget.split(sizes, sizes.__getitem__):
@@ -279,23 +246,59 @@ class _Restoration:
             pairs = zip(batch, values, strict=True)
             yield [by_id[i].item._replace(data=data) for i, data in pairs if data is not None]
 
-    def _plan(
-        self, by_id: Mapping[bytes, Line], current: Iterable[list[ItemSnapshot]]
-    ) -> _Replacement:
-        plan = _Replacement([], [], {}, set())
-        for item in chain.from_iterable(current):
-            line = by_id[item.item_id]
-            if item.data == line.item.data:
-                continue
-            plan.items.append(item)
-            plan.replaced_by.append(sha256(line.item.data).hexdigest())
-            if line.replaced_by in (None, sha256(item.data).hexdigest()):
-                plan.tokens[item.item_id] = token_of(item.data)
-                is_held = item.lease is not None and not is_guard(item.lease)
-                is_there = (item.place, item.due_ms) == (line.item.place, line.item.due_ms)
-                if not (self.in_place or is_held or is_there):
-                    plan.moving.add(item.item_id)
-        return plan
+
+class _Replacing(Operation):
+    """Restores lines, and replaces what was read of the items that have their IDs.
+
+    Attributes:
+        items: What is replaced, as it is now.
+        replaced_by: What replaces each: see `Journal`.
+        moving: The IDs of those that also leave their places.
+    """
+
+    def __init__(self, restoration: _Restoration, by_id: Mapping[bytes, Line]) -> None:
+        super().__init__(restoration.queue, "restore", {}, at_once=True)
+        self._restoration, self._by_id = restoration, by_id
+        self.items = list[ItemSnapshot]()
+        self.replaced_by = list[str]()
+        self.moving = set[bytes]()
+        self._hashed_bytes = dict[bytes, int]()
+        # By ID, what may be replaced: see `lua/ops/restore.lua`.
+        self._replaceable = {
+            item_id: _NEVER if line.replaced_by is None else _OTHER
+            for item_id, line in by_id.items()
+        }
+
+    def add(self, item: ItemSnapshot) -> None:
+        """Replace an item if its data are other than those of its line, and may be replaced."""
+        item_id, line = item.item_id, self._by_id[item.item_id]
+        if item.data == line.item.data:
+            return
+        self.items.append(item)
+        self.replaced_by.append(sha256(line.item.data).hexdigest())
+        if line.replaced_by not in (None, sha256(item.data).hexdigest()):
+            return
+        token = token_of(item.data)
+        self._hashed_bytes[item_id] = hashed_bytes(token)
+        is_held = item.lease is not None and not is_guard(item.lease)
+        is_there = (item.place, item.due_ms) == (line.item.place, line.item.due_ms)
+        if self._restoration.in_place or is_held or is_there:
+            token = _IN_PLACE + token
+        else:
+            self.moving.add(item_id)
+        self._replaceable[item_id] = token
+
+    def send(self, calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
+        budget = self.queue.budget(self.script)
+        parts = chain.from_iterable(call.within(budget, self._bytes_of) for call in calls)
+        # Only what leaves its place is looked for.
+        return self._restoration.send(
+            ([self._by_id[i] for i in part.ids], part.only(self.moving), self._replaceable)
+            for part in parts
+        )
+
+    def _bytes_of(self, item_id: bytes) -> int:
+        return len(self._by_id[item_id].item.data) + self._hashed_bytes.get(item_id, 0)
 
 
 def read_marks(queue: Queue, file_id: bytes) -> bytes:

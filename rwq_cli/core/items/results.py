@@ -11,7 +11,7 @@ from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.counting import lengths
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, read_result_keys
-from rwq_cli.core.items.bulk import Journal
+from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import Counts, OutcomeBatch, State

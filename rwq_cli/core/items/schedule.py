@@ -11,10 +11,11 @@ from rwq_cli.core.clock import GRACE_S, LEASE_S, checked_s, lease_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ScheduledCursor
-from rwq_cli.core.items.bulk import by_script, run
+from rwq_cli.core.items.operation import Operation
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.expected import ANY, Expected, Located
+from rwq_cli.core.state.expected import ANY, Expected
+from rwq_cli.core.state.located import Located
 
 # The guard of a buried item holds the reason twice, once under each lease name.
 REASON_BYTES_MAX = 1024
@@ -123,19 +124,26 @@ def _put(
     *,
     dry_run: bool,
 ) -> Outcomes:
-    put = by_script(queue, "put", args, expected, dry_run=dry_run)
-    is_front, grace = args["to"] == "front", None if args["force"] else grace_s
-    doing = {"buried": "burying", "delayed": "delaying"}.get(args["to"], "releasing")
+    is_front = args["to"] == "front"
+    put = (_PutInFront if is_front else Operation)(
+        queue,
+        "put",
+        args,
+        {"buried": "burying", "delayed": "delaying"}.get(args["to"], "releasing"),
+        expected,
+        grace_s=None if args["force"] else grace_s,
+        at_once=is_front,
+        dry_run=dry_run,
+    )
+    return Outcomes(put.run(ids))
 
-    def act(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
-        if is_front:
-            # Each call puts its items in front of those of the call before it.
-            parts = [part for call in calls for part in call.within(queue.budget("put"))]
-            calls = parts[::-1] if dry_run else _after_each_other(parts[::-1])
-        return put(calls)
 
-    look = by_script(queue, "put", args, expected, dry_run=True) if is_front else None
-    return Outcomes(run(queue, act, ids, doing, expected, look=look, grace_s=grace))
+class _PutInFront(Operation):
+    """Each call puts its items in front of those of the call before it, so the last comes first."""
+
+    def send(self, calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
+        parts = [part for call in calls for part in call.within(self.queue.budget("put"))]
+        return super().send(parts[::-1] if self.dry_run else _after_each_other(parts[::-1]))
 
 
 def _after_each_other(calls: Iterable[Located]) -> Iterator[Located]:
@@ -161,8 +169,8 @@ def kick(
 ) -> Outcomes:
     """Push buried items onto the end of the main list; see `WorkQueue.kick_many`."""
     args = {"which": "buried", "keeps_counts": False, "transit": None}
-    act = by_script(queue, "push_scheduled", args, expected, dry_run=dry_run)
-    return Outcomes(run(queue, act, ids, "kicking"))
+    pushing = Operation(queue, "push_scheduled", args, "kicking", expected, dry_run=dry_run)
+    return Outcomes(pushing.run(ids))
 
 
 def promote(
@@ -174,7 +182,7 @@ def promote(
     because its item is gone, in a list, leased or buried.
     """
     args = {"which": "delayed", "keeps_counts": True, "transit": None}
-    act = by_script(queue, "push_scheduled", args, dry_run=dry_run)
+    pushing = Operation(queue, "push_scheduled", args, "promoting", dry_run=dry_run)
     now_ms = queue.now_ms()
     due: dict[bytes, None] = {}
     cursor = ScheduledCursor(queue, "delayed", page_size=PAGE_SIZE)
@@ -184,6 +192,6 @@ def promote(
         if cursor.scores[-1] > now_ms:
             break
     wanted = [item_id for item_id in due if only is None or item_id in only]
-    for batch in run(queue, act, wanted, "promoting") if wanted else ():
+    for batch in pushing.run(wanted) if wanted else ():
         if len(changed := batch.without(Status.SKIPPED)):
             yield changed

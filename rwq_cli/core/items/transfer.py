@@ -11,16 +11,17 @@ from rwq_cli.core.batches import BUDGET, Budget, ProgressListener, in_batches
 from rwq_cli.core.errors import ServerError, text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ScheduledCursor
-from rwq_cli.core.items.bulk import GROUP_CALLS, Act, by_script
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.lock import QueueLock
+from rwq_cli.core.items.operation import Operation
 from rwq_cli.core.items.restore import restore
 from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import BURIED_GUARD, MOVING
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.server.patience import CancelToken
-from rwq_cli.core.state.expected import Expected, Located, token_of
+from rwq_cli.core.state.expected import Expected, token_of
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.reads import existing
 from rwq_cli.core.state.rules import Transit, transit_of
 from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped, read_snapshots
@@ -66,7 +67,7 @@ class Transfer:
     """
 
     def __init__(self, queue: Queue, to: Queue, *, force: bool) -> None:
-        self._queue, self._to, self._force = queue, to, force
+        self._queue, self.to, self._force = queue, to, force
         # A request to stop waits until what is in transit has arrived, and the steps of a move have
         # no progress of their own.
         self._here, self._there = _undisturbed(queue), _undisturbed(to)
@@ -112,39 +113,18 @@ class Transfer:
             yield from self._finish_originals()
         self._has_looked, self._has_cut = True, False
 
-    def acting(self, expected: Expected, *, dry_run: bool) -> Act:
-        """Return what moves items, whose data the caller has read."""
-        queue, force = self._queue, self._force
-        to_nowhere = {"to": queue.keys.absent, "keeps_leased": not force}
-        look = by_script(
-            queue, "move", {**to_nowhere, "marks": b"", "lines": ""}, expected, dry_run=True
-        )
-        if not force:
+    def burial(self, expected: Expected) -> Operation:
+        """What buries items here, so that they can be carried."""
+        if not self._force:
             # What was delayed or buried since it was read stays so.
             states = _ITEMS if expected.states is None else expected.states
             expected = expected._replace(states=states - _SCHEDULED)
-        bury_args = put_args("buried", b"", reason=self._leaving, force=force)
-        bury = by_script(self._here, "put", bury_args, expected)
+        args = put_args("buried", b"", reason=self._leaving, force=self._force)
+        return Operation(self._here, "put", args, expected=expected)
 
-        def act(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
-            for group in in_batches((call for call in calls if call.ids), items_max=GROUP_CALLS):
-                looks = look(group)
-                outcomes = {outcome.item_id: outcome for batch in looks for outcome in batch}
-                movable = [i for i, outcome in outcomes.items() if outcome.status is Status.MOVED]
-                conflicting = existing(self._to, movable)
-                outcomes |= _with_status(conflicting, Status.CONFLICT)
-                if not dry_run:
-                    yield from self.begin()
-                    free = set(movable).difference(conflicting)
-                    with self._carrying():
-                        outcomes |= self._move(group, free, bury)
-                for call in group:
-                    yield OutcomeBatch.of(outcomes[item_id] for item_id in call.ids)
-                self._stop_if_asked()
-
-        return act
-
-    def _move(self, group: Sequence[Located], free: set[bytes], bury: Act) -> dict[bytes, Outcome]:
+    def move(
+        self, group: Sequence[Located], free: set[bytes], burial: Operation
+    ) -> dict[bytes, Outcome]:
         """Move those of some calls that are free there, and whose data was read."""
         outcomes: dict[bytes, Outcome] = {}
         calls: list[Located] = []
@@ -152,23 +132,22 @@ class Transfer:
             # The others were added, or their leases have ended, since the items were read.
             late = Status.CHANGED if call.search == "name" else Status.ELSEWHERE
             unread = free.intersection(call.ids) - (call.saved or {}).keys()
-            outcomes |= _with_status(unread, late)
+            outcomes |= with_status(unread, late)
             calls.append(call.only(free - unread))
         data_read = {item.item_id: item for call in calls for item in call.read}
         items: list[ItemSnapshot] = []
-        try:
-            for batch in bury(calls):
-                # A mover that was stopped for long must not bury what the next one carries.
-                self._lock.keep()
-                outcomes |= {outcome.item_id: outcome for outcome in batch}
-                buried_ids = batch.ids_with(
-                    Status.BURIED, Status.ALREADY_BURIED, Status.REASON_REPLACED
-                )
-                items += map(data_read.__getitem__, buried_ids)
-            carried = self._carry(items)
-        except ServerError as error:
-            error.in_doubt, error.doubtful = True, len(data_read)
-            raise
+        buried = Status.BURIED, Status.ALREADY_BURIED, Status.REASON_REPLACED
+        with self._carrying():
+            try:
+                for batch in burial.send(calls):
+                    # A mover that was stopped for long must not bury what the next one carries.
+                    self._lock.keep()
+                    outcomes |= {outcome.item_id: outcome for outcome in batch}
+                    items += map(data_read.__getitem__, batch.ids_with(*buried))
+                carried = self._carry(items)
+            except ServerError as error:
+                error.in_doubt, error.doubtful = True, len(data_read)
+                raise
         return outcomes | {outcome.item_id: outcome for outcome in carried}
 
     def _carry(self, items: Sequence[ItemSnapshot]) -> OutcomeBatch:
@@ -204,7 +183,7 @@ class Transfer:
             if there := batch.ids_with(Status.ALREADY_THERE):
                 # A copy that another mover has sent may still be removed. And if the address leads
                 # to the source now, this is the original.
-                guards = self._there.call("MGET", *map(self._to.keys.lease, there))
+                guards = self._there.call("MGET", *map(self.to.keys.lease, there))
                 for item_id, value in zip(there, guards, strict=True):
                     if (value or b"").startswith(_MOVING_GUARD) and value != guard.holder:
                         del copied[item_id]
@@ -288,7 +267,7 @@ class Transfer:
                 self._has_cut = True
                 yield OutcomeBatch.all_of(outcomes.ids_with(Status.MOVED), Status.FINISHED)
                 yield outcomes.without(Status.MOVED)
-                self._stop_if_asked()
+                self.stop_if_asked()
 
     def _copies(self, *, ends: bool) -> Iterator[tuple[bytes, bytes, list[bytes], list[bytes]]]:
         """By reason, the key of what its mover has removed here, the copies whose originals that
@@ -296,7 +275,7 @@ class Transfer:
 
         With `ends`, their movers remove nothing more here, so that this stays so.
         """
-        for reason, copies in _in_transit(self._to).items():
+        for reason, copies in _in_transit(self.to).items():
             transit = transit_of(reason)
             if transit is None or not transit.is_copy or transit.queue != self._queue.name:
                 continue
@@ -310,7 +289,7 @@ class Transfer:
             if not moved:
                 if mover or transit.server != self._source:
                     self._queue.connection.tell(
-                        f"{text_of(self._to.name)} has items in transit that this source does not "
+                        f"{text_of(self.to.name)} has items in transit that this source does not "
                         "know: the mv that began with them finishes them; if their source or its "
                         "data is gone, rwq release --force gives them to workers",
                         "copies",
@@ -338,7 +317,7 @@ class Transfer:
             connection.stop.is_polled = False
         self._has_cut = False
 
-    def _stop_if_asked(self) -> None:
+    def stop_if_asked(self) -> None:
         if self._queue.connection.stop.requested:
             raise KeyboardInterrupt
 
@@ -360,7 +339,7 @@ def _size_of(item: ItemSnapshot) -> int:
     return len(item.data)
 
 
-def _with_status(ids: Iterable[bytes], status: Status) -> dict[bytes, Outcome]:
+def with_status(ids: Iterable[bytes], status: Status) -> dict[bytes, Outcome]:
     return {item_id: Outcome(item_id, status) for item_id in ids}
 
 
@@ -379,4 +358,5 @@ def _push(queue: Queue, ids: Collection[bytes], reason: bytes) -> None:
     """Put items that are buried for this reason at the end of the main list, with their counts of
     returns."""
     args = {"which": "buried", "keeps_counts": True, "transit": reason}
-    deque(by_script(queue, "push_scheduled", args)([Located.unlisted(ids)]), maxlen=0)
+    pushing = Operation(queue, "push_scheduled", args)
+    deque(pushing.send([Located.unlisted(ids)]), maxlen=0)

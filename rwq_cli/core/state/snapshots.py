@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
-from rwq_cli.core.state.expected import Located
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.reads import parse_facts, parse_returns
 
 _FIELDS = 10

@@ -17,7 +17,8 @@ from rwq_cli.core.items.complete import ResultOptions, completing_args
 from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.expected import ANY, Located
+from rwq_cli.core.state.expected import ANY
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.work.job import Ended, Fate, GiveUp, Job, JobEnd, Loss, RetryPolicy
 
 # A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the

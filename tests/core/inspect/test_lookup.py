@@ -16,8 +16,8 @@ from rwq_cli.core.inspect.lookup import (
     forecast,
     inspect_items,
     look_up,
-    places_of,
 )
+from rwq_cli.core.inspect.places import Places
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
 from tests.everything import everything
@@ -79,7 +79,7 @@ def test_the_longer_list_is_read_once(
         raw.lpush(f"jobs:{shorter}", b"1")
         raw.lpush(f"jobs:{longer}", *numbered(30_000, b"x %d"))
         raw.config_resetstat()
-        places_of(WorkQueue(interleaved, QUEUE), ids)
+        Places.read(WorkQueue(interleaved, QUEUE), ids)
         costs.append(raw.info("stats")["total_net_output_bytes"] // 50_000)
     assert costs[0] == costs[1]
 
@@ -87,7 +87,7 @@ def test_the_longer_list_is_read_once(
 def test_an_id_that_is_listed_often_is_found_in_time(queue: WorkQueue, raw: Redis) -> None:
     raw.lpush("jobs:queue", *[b"a"] * 30_000)
     began_s = process_time()
-    found = places_of(queue, [b"a", *OTHERS])
+    found = Places.read(queue, [b"a", *OTHERS])
     assert len(found.main[b"a"]) == 30_000
     assert process_time() - began_s < 1
 

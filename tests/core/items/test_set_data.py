@@ -7,7 +7,7 @@ import redis
 
 from rwq_cli.core import State, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost
-from rwq_cli.core.items.bulk import read_items
+from rwq_cli.core.inspect.places import read_items
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.restore import OnConflict, edit_items, restore
 from rwq_cli.core.state.snapshots import ItemSnapshot, Skipped

@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Status, WorkQueue
-from rwq_cli.core.state.expected import Located
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.snapshots import Skipped, read_snapshots
 from tests.conftest import QUEUE, Interleaved
 from tests.support import many
