@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.exit_codes import ExitStatus
     from rwq_cli.input.where import Condition
-    from rwq_cli.output.tally import Kind
+    from rwq_cli.output.tally import OutcomeKind
 
 # The states that `--state` can choose; an ID in the others is in no list, and has no data.
 SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))
@@ -181,7 +181,7 @@ class Choice(NamedTuple):
     def act(
         self,
         verb: Callable[..., Outcomes],
-        kind: "Kind[Outcome]",
+        kind: "OutcomeKind[Outcome]",
         question: str | None = None,
         *,
         only_many: bool = False,
@@ -192,14 +192,13 @@ class Choice(NamedTuple):
         **options: Any,
     ) -> "ExitStatus":
         """Apply a verb of the core, with its options, to these items, and show the outcomes."""
-        # See `choose` for the question, `report_of` for the reasons, and `Undo` for `undo`, whose
-        # result is the verb's journal. A verb that `takes_all` items that exist needs no dry run
-        # before the question.
+        # See `choose` for the question, and `begin_report` for the reasons. What `undo` returns is the
+        # verb's journal. A verb that `takes_all` items that exist needs no dry run before the question.
         from rwq_cli.cli.connect import open_queue
-        from rwq_cli.cli.reports import report_of
+        from rwq_cli.cli.reports import begin_report
 
         queue = open_queue(self.settings)
-        shows, file = partial(report_of, self.settings, queue), None
+        shows, file = partial(begin_report, self.settings, queue), None
         if undo is not None:
             options["journal"] = file = undo(self.settings, queue)
             shows = file.report
@@ -212,7 +211,7 @@ class Choice(NamedTuple):
             items = self.choose(queue, question, only_many=only_many, act=counted)
             if rate is not None and not self.dry_run:
                 items = items._replace(ids=Pace(rate).slow(items.ids))
-            out.all(act(items, dry_run=self.dry_run))
+            out.report_all(act(items, dry_run=self.dry_run))
         facts = {"undo_file": file and file.name} if "journal" in options else {}
         status: ExitStatus = out.finish(**facts)
         return status

@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.cli.interrupts import raise_on_interrupt
 from rwq_cli.cli.manual import Manual
-from rwq_cli.cli.options import GLOBAL_NAMES, check_not_empty, global_options, option
+from rwq_cli.cli.options import COMMON_NAMES, check_not_empty, make_common_options, option
 from rwq_cli.cli.settings import Call, Settings
 from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import ExitCode, ExitStatus
@@ -42,7 +42,7 @@ class RwqCommand(TyperCommand):
     manual = Manual()
 
     def __init__(self, *args: Any, params: Any, callback: Any, **more: Any) -> None:
-        super().__init__(*args, params=[*params, *global_options()], callback=callback, **more)
+        super().__init__(*args, params=[*params, *make_common_options()], callback=callback, **more)
         self.manual = callback.manual
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -54,7 +54,7 @@ class RwqCommand(TyperCommand):
             if word == "--":
                 break
             if word.startswith(_YES_FOR):
-                ctx.obj.give("yes_for", word.removeprefix(_YES_FOR))
+                ctx.obj.set_common_option("yes_for", word.removeprefix(_YES_FOR))
                 args[at] = "--yes"
         # Our own error message says more.
         ctx.allow_extra_args = True
@@ -63,7 +63,9 @@ class RwqCommand(TyperCommand):
             words, _, _ = self.make_parser(ctx).parse_args(list(args))
             ctx.obj.words = words
             if not ctx.resilient_parsing:
-                set_names = {name for name, value in {**ctx.obj.given, **words}.items() if value}
+                set_names = {
+                    name for name, value in {**ctx.obj.common_options, **words}.items() if value
+                }
                 used = [option for option in self.params if option.name in set_names]
                 for parameter in self.params:
                     if parameter.param_type_name == "option":
@@ -92,7 +94,7 @@ class RwqCommand(TyperCommand):
         call.environment.quiet = settings.quiet
         # A command that only reads checks them before it writes: `--watch` adds fields.
         fields = None if self.manual.reads_only else self.manual.fields(ctx.params)
-        if settings.is_special and fields is not None:
+        if settings.reshapes_records and fields is not None:
             from rwq_cli.output.order import check
 
             check(fields, settings)
@@ -109,7 +111,7 @@ class RwqCommand(TyperCommand):
         return ["[OPTIONS]", *end, *(word.metavar or "" for word in words)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        parameters = (parameter for parameter in self.params if parameter.name not in GLOBAL_NAMES)
+        parameters = (parameter for parameter in self.params if parameter.name not in COMMON_NAMES)
         rows = [
             record
             for parameter in parameters
@@ -159,7 +161,7 @@ def exits_in_words(exits: Mapping[ExitCode, str]) -> str:
 
 class RwqGroup(TyperGroup):
     def __init__(self, *, params: Iterable[Any] = (), **more: Any) -> None:
-        super().__init__(params=[*global_options(), *params], **more)
+        super().__init__(params=[*make_common_options(), *params], **more)
         self.subcommand_metavar = "COMMAND [ARG...]"
 
     def summaries(self) -> dict[str, str]:

@@ -24,7 +24,7 @@ class Declined(RwqError, code="declined"): ...
 def is_confirmed(settings: Settings, *, yes: bool) -> bool:
     """Return True if `--yes` or `--yes=NAME` confirms a destructive action: nothing is asked."""
     settings.check_yes_for()
-    context, confirmed_name = settings.asking_context, settings.given.get("yes_for")
+    context, confirmed_name = settings.asking_context, settings.common_options.get("yes_for")
     if not yes or context is None or not context.protection_level:
         return yes
     if confirmed_name is None and has_terminal():

@@ -48,7 +48,7 @@ def open_connection(
     from rwq_cli.core.server.address import Server, connect
 
     url, origin, context = settings.server
-    words, environment = settings.given, settings.environment
+    words, environment = settings.common_options, settings.environment
     variables = environment.variables
     if url.startswith(LOCAL):
         server = settings.local_server(url)
@@ -98,7 +98,7 @@ def _tls_options(settings: Settings, url: str, *, may_be_elsewhere: bool) -> dic
     """Return the TLS options for a server: those that were given for it, else its context's."""
     from rwq_cli.core.server.urls import has_tls
 
-    words, context = settings.given, settings.server.context
+    words, context = settings.common_options, settings.server.context
     options: dict[str, Any] = {name: Path(words[name]) for name in _TLS_FILES if name in words}
     options |= {"tls_insecure": True} if "tls_insecure" in words else {}
     if options and not has_tls(url) and (may_be_elsewhere or has_tls(settings.other_url)):
@@ -144,7 +144,7 @@ def _name_setting(error: "ServerError", place: str, context: "Context | None") -
 def _outer_password(settings: Settings) -> tuple[str | None, str]:
     """Return the password that is given outside the URL, and where it comes from."""
     # RWQ_PASSWORD is for a server that is named by its URL: no other server may see it.
-    file, context = settings.given.get("password_file"), settings.server.context
+    file, context = settings.common_options.get("password_file"), settings.server.context
     if file is not None:
         from rwq_cli.contexts.password import read_password_file
 
@@ -164,7 +164,7 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     # A context's server is named by the context, so that its password stays where it is, unless
     # options override some of its settings.
     url, _, context = settings.server
-    words = settings.given
+    words = settings.common_options
     variables: dict[str, str | None]
     if context is not None and words.keys().isdisjoint((*_FILES, "tls_insecure")):
         variables = {"RWQ_URL": None, "RWQ_CONTEXT": context.name}
@@ -217,9 +217,9 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
             "--password-file",
             once=True,
         )
-    for name in filter(settings.given.__contains__, _FILES):
-        words += [f"--{name.replace('_', '-')}", settings.given[name]]
-    words += ["--tls-insecure"] * ("tls_insecure" in settings.given)
+    for name in filter(settings.common_options.__contains__, _FILES):
+        words += [f"--{name.replace('_', '-')}", settings.common_options[name]]
+    words += ["--tls-insecure"] * ("tls_insecure" in settings.common_options)
     server, to = (
         "".join(f" {shell_word(os.fsencode(word))}" for word in words_of)
         for words_of in (words, to_words)

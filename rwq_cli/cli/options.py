@@ -276,7 +276,7 @@ class ListingOptions(NamedTuple):
 
 
 # The options of every command with their help.
-_GLOBAL = {
+_COMMON = {
     "-q --queue NAME": "The queue. Default: RWQ_QUEUE, else the context's.",
     "-u --url URL": (
         "The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, "
@@ -336,13 +336,13 @@ def check_not_empty(parameter: Any, value: Any) -> None:
 
 def _store(context: Any, parameter: Any, value: Any) -> None:
     check_not_empty(parameter, value)
-    context.find_root().obj.give(parameter.name, value)
+    context.find_root().obj.set_common_option(parameter.name, value)
 
 
-def global_options() -> list[TyperOption]:
+def make_common_options() -> list[TyperOption]:
     # New objects for each command: two cannot share them.
     options = []
-    for usage, help in _GLOBAL.items():
+    for usage, help in _COMMON.items():
         names, metavar = _names_and_metavar(usage)
         parser = duration if names == ["--patience"] else positive(names[0])
         options.append(
@@ -361,4 +361,4 @@ def global_options() -> list[TyperOption]:
     return options
 
 
-GLOBAL_NAMES = frozenset(usage.split("--")[1].split()[0].replace("-", "_") for usage in _GLOBAL)
+COMMON_NAMES = frozenset(usage.split("--")[1].split()[0].replace("-", "_") for usage in _COMMON)

@@ -38,7 +38,7 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
         # See `raising_on_terminate`.
         return ExitStatus.TERMINATED
     except KeyboardInterrupt:
-        if done := call.unfinished():
+        if done := call.describe_unfinished():
             environment.error(f"interrupted: {done}")
         return ExitStatus.OK if interrupts.was_terminated else ExitStatus.INTERRUPTED
     except BrokenPipeError:
@@ -118,12 +118,16 @@ def _report(error: Exception, call: Call) -> ExitCode:
 def _own_words(call: Call) -> dict[str, object]:
     """Return the options of rwq itself, not those of a command that it runs."""
     if call.words is not None:
-        return {**call.given, **call.words}
+        return {**call.common_options, **call.words}
     # Parsing failed before it reached them.
     words = list(call.arguments)
     words = words[: words.index("--")] if "--" in words else words
     formats = _OUTPUT.findall("\0".join(("", *words)))
-    return {**call.given, "output": formats[-1] if formats else None, "debug": "--debug" in words}
+    return {
+        **call.common_options,
+        "output": formats[-1] if formats else None,
+        "debug": "--debug" in words,
+    }
 
 
 def _as_rwq_error(error: Exception) -> RwqError:

@@ -14,12 +14,12 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import ID, NAME, Fields, bytes_fields, field, to_json
 from rwq_cli.output.records import Output
-from rwq_cli.output.tally import Kind, Row, Tally
+from rwq_cli.output.tally import OutcomeKind, OutcomeRecord, Tally
 
 if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
 
-OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
+OUTCOME_FIELDS: Fields[OutcomeRecord[Outcome]] = Fields(
     "What became of an item",
     field("queue", "queue", "the queue's name", NAME),
     field("id", "outcome.item_id", "the item's ID", ID),
@@ -44,11 +44,11 @@ _REASONS = {
 }
 
 
-def kind_of(
+def make_outcome_kind(
     success: Status, failures: Sequence[Status], *, neutral: Sequence[Status] = ()
-) -> Kind[Outcome]:
+) -> OutcomeKind[Outcome]:
     """Return how a verb's outcomes are counted; JSON always has `failures` and `neutral`."""
-    return Kind(
+    return OutcomeKind(
         OUTCOME_FIELDS,
         word=lambda outcome: outcome.status.value,
         item_id=lambda outcome: outcome.item_id,
@@ -60,10 +60,10 @@ def kind_of(
     )
 
 
-def report_of(
+def begin_report(
     settings: Settings,
     queue: "WorkQueue",
-    kind: Kind[Outcome],
+    kind: OutcomeKind[Outcome],
     *,
     dry_run: bool,
     reasons: Reasons | None = None,
@@ -85,7 +85,7 @@ def report_of(
         name=name,
         **options,
     )
-    return settings.out.report(tally)
+    return settings.out.begin_tally(tally)
 
 
 def _why(

@@ -51,25 +51,26 @@ class Settings(OutputOptions):
     def __init__(
         self,
         environment: Environment,
-        given: Mapping[str, Any] = MappingProxyType({}),
+        common_options: Mapping[str, Any] = MappingProxyType({}),
         manual: Manual = Manual(reads_only=True),  # noqa: B008
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        # `manual` and `options` are those of the command, and `given` the options of every command.
-        self.environment, self.given = environment, given
+        # `manual` and `options` are those of the command.
+        self.environment = environment
+        self.common_options = common = common_options
         self._manual, self._options = manual, options
         self.null_separated = bool(options.get("null"))
-        self.quiet, self.verbose = bool(given.get("quiet")), bool(given.get("verbose"))
+        self.quiet, self.verbose = bool(common.get("quiet")), bool(common.get("verbose"))
         folder = user_directory(environment.variables, "XDG_CONFIG_HOME", ".config")
         self.contexts_path = folder / "rwq" / "config.toml"
-        field_names = (name.strip() for name in given.get("fields", "").split(","))
-        self.fields = list(dict.fromkeys(filter(None, field_names))) if "fields" in given else None
-        self.sort, self.by, self.reverse = given.get("sort"), given.get("by"), "reverse" in given
+        field_names = (name.strip() for name in common.get("fields", "").split(","))
+        self.fields = list(dict.fromkeys(filter(None, field_names))) if "fields" in common else None
+        self.sort, self.by, self.reverse = common.get("sort"), common.get("by"), "reverse" in common
         # A description is a table in a pipe, too, unless fields are chosen.
         is_described = manual.always_table and options.get("watch") is None and self.fields is None
         is_table = environment.stdout_is_terminal or is_described
         formats: dict[str, Any] = {
-            "-o": given.get("output"),
+            "-o": common.get("output"),
             "this command": manual.output,
             "RWQ_OUTPUT": environment.variables.get("RWQ_OUTPUT") or None,
             "default": OutputFormat.TABLE if is_table else OutputFormat.PLAIN,
@@ -91,11 +92,13 @@ class Settings(OutputOptions):
         self.shows_sizes = is_all or not _SIZE_FIELDS.isdisjoint(used)
         is_ids = self.output is OutputFormat.IDS
         self.needs_ids_only = is_ids and self.by is None and self.sort in (None, "id")
-        self.reply_timeout_s: float = given.get("reply_timeout", REPLY_TIMEOUT_S)
+        self.reply_timeout_s: float = common.get("reply_timeout", REPLY_TIMEOUT_S)
 
     def replaced(self, **options: Any) -> "Settings":
         options = {
-            name: value for name, value in {**self.given, **options}.items() if value is not None
+            name: value
+            for name, value in {**self.common_options, **options}.items()
+            if value is not None
         }
         return Settings(self.environment, options, self._manual, self._options)
 
@@ -118,7 +121,7 @@ class Settings(OutputOptions):
 
     def _servers(self) -> Iterator[tuple[str, str | None, str | None]]:
         """Yield the settings that may name the server, by URL or context; the first set does."""
-        options, variables = self.given, self.environment.variables
+        options, variables = self.common_options, self.environment.variables
         yield "-u", options.get("url"), None
         yield "-c", None, options.get("context")
         yield "RWQ_URL", variables.get("RWQ_URL"), None
@@ -193,7 +196,7 @@ class Settings(OutputOptions):
 
     @property
     def _queue_setting(self) -> tuple[Sequence[str], str]:
-        if names := self.given.get("queue"):
+        if names := self.common_options.get("queue"):
             return names, "-q"
         if name := self.environment.variables.get("RWQ_QUEUE"):
             return [name], "RWQ_QUEUE"
@@ -237,7 +240,7 @@ class Settings(OutputOptions):
     def check_yes_for(self) -> None:
         """Raise `InvalidArgument` if `--yes=NAME` names the context of no server of the run."""
         # Without it, a run does not fail because contexts cannot be read.
-        if (confirmed_name := self.given.get("yes_for")) is None:
+        if (confirmed_name := self.common_options.get("yes_for")) is None:
             return
         names = dict.fromkeys(context.name for context in self._protecting_contexts)
         if confirmed_name not in names:
@@ -261,7 +264,7 @@ class Settings(OutputOptions):
 
     @property
     def is_read_only(self) -> bool:
-        context = None if "write" in self.given else self.protecting_context
+        context = None if "write" in self.common_options else self.protecting_context
         return context is not None and context.read_only
 
     def check_read_only(self) -> None:
@@ -292,7 +295,7 @@ class Settings(OutputOptions):
         return None if self.reads_all else limit or None
 
     def wants_colour(self, *, is_terminal: bool) -> bool:
-        when = _one_of(ColourMode, self.given.get("color", "auto"), "--color")
+        when = _one_of(ColourMode, self.common_options.get("color", "auto"), "--color")
         if when is not ColourMode.AUTO:
             return when is ColourMode.ALWAYS
         # NO_COLOR is honoured with any value, even empty; the others unless they are empty or 0.
@@ -322,25 +325,25 @@ class Call:
 
     def __init__(self, environment: Environment, arguments: Sequence[str] = ()) -> None:
         self.environment, self.arguments = environment, arguments
-        self.given: dict[str, Any] = {}
+        self.common_options: dict[str, Any] = {}
         # The words of a command's options by parameter; None if they could not be told apart.
         self.words: Mapping[str, Any] | None = None
         self.manual = Manual()
         self.options: Mapping[str, Any] = {}
 
-    def give(self, name: str, value: Any) -> None:
-        # A duration of 0 counts as given.
+    def set_common_option(self, name: str, value: Any) -> None:
+        # A duration of 0 counts.
         if value is not False and value not in (None, (), []):
-            self.given[name] = list(value) if isinstance(value, tuple) else value
+            self.common_options[name] = list(value) if isinstance(value, tuple) else value
 
     @cached_property
     def settings(self) -> Settings:
-        return Settings(self.environment, self.given, self.manual, self.options)
+        return Settings(self.environment, self.common_options, self.manual, self.options)
 
-    def unfinished(self) -> str:
+    def describe_unfinished(self) -> str:
         """Say what a run that Ctrl-C has ended did; empty if what it wrote says so."""
         # None of the two may have been made yet.
         out: Output | None = vars(vars(self).get("settings", self)).get("out")
-        if out is not None and (done := out.unfinished()) is not None:
+        if out is not None and (done := out.describe_unfinished()) is not None:
             return done
         return self.manual.unfinished if self.manual.may_change(self.options) else ""

@@ -63,7 +63,7 @@ def unexpected_words(command: Any, context: Any, extra: Sequence[str]) -> UsageE
     if any(parameter.param_type_name == "argument" for parameter in command.params):
         plural = "s" if len(extra) > 1 else ""
         return UsageError(f"unexpected argument{plural}: {_quoted(*extra)}", hint)
-    if _is_about_queues(command) and "queue" not in context.find_root().obj.given:
+    if _is_about_queues(command) and "queue" not in context.find_root().obj.common_options:
         hint = f"did you mean: {path} {' '.join(f'-q {_quoted(word)}' for word in extra)}"
     return UsageError(f"{path.removeprefix('rwq ')} takes no arguments", hint)
 

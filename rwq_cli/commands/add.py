@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, parse_id
-from rwq_cli.cli.reports import OUTCOME_FIELDS, bad_record_reporter, kind_of, report_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, bad_record_reporter, begin_report, make_outcome_kind
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import ServerError
@@ -24,7 +24,7 @@ from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.output.tally import Tally
 
-_KIND = kind_of(Status.ADDED, ())._replace(
+_KIND = make_outcome_kind(Status.ADDED, ())._replace(
     counted=("added", "duplicates", "rejected"),
     names={"duplicate": "duplicates"},
     failed=frozenset({"rejected", "wrong-type"}),
@@ -182,15 +182,15 @@ def _add(queues: Sequence[WorkQueue], adding: Adding, reader: RecordReader) -> E
             where=lambda: f" ({_counts_in_words(added)} on {settings.server_label})",
             extra=extra,
         )
-        out = settings.out.report(tally)
+        out = settings.out.begin_tally(tally)
     else:
         (queue,) = queues
         batches = ((queue.name, batch) for batch in _batches(queue, items, adding))
-        out = report_of(settings, queue, _KIND, dry_run=dry_run, extra=extra)
+        out = begin_report(settings, queue, _KIND, dry_run=dry_run, extra=extra)
     with out:
         for name, batch in batches:
             added[name] += batch.count(Status.ADDED)
-            out.rows(batch, name)
+            out.report_batch(batch, name)
     if len(queues) == 1:
         return out.finish()
     return out.finish(

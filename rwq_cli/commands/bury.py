@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.options import ForceOption
-from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, make_outcome_kind
 from rwq_cli.commands import ExitStatus, Settings, command, option
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items import schedule
@@ -14,7 +14,9 @@ from rwq_cli.core.model import State, Status
 # --force also chooses leased items.
 _LEASED = frozenset(state for state in State if state.is_leased)
 _FAILURES = (Status.MOVING, Status.NOT_OWNER, Status.MISSING)
-_KIND = kind_of(Status.BURIED, _FAILURES, neutral=(Status.ALREADY_BURIED, Status.REASON_REPLACED))
+_KIND = make_outcome_kind(
+    Status.BURIED, _FAILURES, neutral=(Status.ALREADY_BURIED, Status.REASON_REPLACED)
+)
 
 
 @command(record=OUTCOME_FIELDS, no="none was buried: gone, or leased by another session")

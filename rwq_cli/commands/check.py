@@ -199,7 +199,7 @@ class _Reading:
         self._names = [queue.name for queue in opened.queues]
         queues = iter(opened.queues)
         for queue in queues:
-            if self._settings.given.get("patience") is None:
+            if self._settings.common_options.get("patience") is None:
                 # Monitoring wants the present state, so do not wait for the server.
                 queue.connection.patience_s = 0
             try:

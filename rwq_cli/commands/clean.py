@@ -20,7 +20,7 @@ from rwq_cli.exit_codes import ExitCode
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
-from rwq_cli.output.tally import NAMED_FAILURES, WORDS, Kind, Row, Tally
+from rwq_cli.output.tally import NAMED_FAILURES, WORDS, OutcomeKind, OutcomeRecord, Tally
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.history import HistoryWriter
@@ -32,7 +32,7 @@ GROUP_HELP = "Return what dead workers left behind."
 _REPAIRS = tuple(repair.value for repair in Repair)
 
 
-CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
+CLEAN_FIELDS: Fields[OutcomeRecord[CleanAction]] = Fields(
     "A repair made by a clean",
     field("queue", "queue", "the queue's name", NAME),
     field("id", "outcome.item_id", "the item's ID", ID),
@@ -43,7 +43,7 @@ CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
     is_stream=True,
     has_summary=True,
 )
-CLEAN: Kind[CleanAction] = Kind(
+CLEAN: OutcomeKind[CleanAction] = OutcomeKind(
     CLEAN_FIELDS,
     word=lambda action: action.action.value,
     item_id=lambda action: action.item_id,
@@ -100,7 +100,7 @@ class Plan(NamedTuple):
             self.options.settings.check_endless("--every")
 
     @property
-    def kind(self) -> Kind[CleanAction]:
+    def kind(self) -> OutcomeKind[CleanAction]:
         return CLEAN if self.options.every is None else _ROUND
 
     def in_words(self, names: str) -> str:
@@ -151,11 +151,11 @@ class Cleaning:
 
         name = "" if self._opened.is_one else escaped(queue.name)
         tally = Tally(self._plan.kind, queue.name, dry_run=options.dry_run, where=where, name=name)
-        with options.settings.out.report(tally) as out:
+        with options.settings.out.begin_tally(tally) as out:
             buried: list[CleanAction] = []
             try:
                 for batch in self._opened.read_one(repairs, queue):
-                    out.rows(batch)
+                    out.report_batch(batch)
                     self.actions.update((queue.name, repair.action) for repair in batch)
                     buried += (repair for repair in batch if repair.action is Repair.BURIED)
                     del buried[NAMED_FAILURES:]
@@ -237,7 +237,7 @@ class _Rounds:
         self._environment = settings.environment
         # A round that did something says so.
         settings.out.continue_until_end()
-        settings.out.begun = ""
+        settings.out.interrupted_text = ""
         self._cleaning = Cleaning(plan, opened)
         self._queues: list[WorkQueue] = []
         # The number of complete rounds by depth.

@@ -9,7 +9,7 @@ from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.confirm import MANY, is_confirmed, must_ask
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import ForceOption, offer_holders, result_duration
-from rwq_cli.cli.reports import OUTCOME_FIELDS, SHOW, Reasons, kind_of, report_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, SHOW, Reasons, begin_report, make_outcome_kind
 from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.batches import BLOCK_IDS, in_batches
 from rwq_cli.core.clock import RESULT_TTL_S
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rwq_cli.commands.undoing import Undo
 
 _TTL = human.duration(RESULT_TTL_S)
-_KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
+_KIND = make_outcome_kind(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
 _QUESTION = "complete {} that this session does not hold"
 
 
@@ -128,14 +128,14 @@ class CompletionRun(ExitStack):
                     removals = set(filter(self._plan.is_other, batch))
                     others += [outcome.item_id for outcome in batch if outcome in removals]
                     batch = OutcomeBatch.of(outcome for outcome in batch if outcome not in removals)
-                out.rows(batch)
+                out.report_batch(batch)
             if others and not asks:
-                out.all(self._complete(items._replace(ids=others), dry_run=choice.dry_run))
+                out.report_all(self._complete(items._replace(ids=others), dry_run=choice.dry_run))
                 others.clear()
         if others:
             items, act = items._replace(ids=others), self._complete
             items = choice.confirmed(self._queue, items, _QUESTION, only_many=True, act=act)
-            out.all(self._complete(items, dry_run=False))
+            out.report_all(self._complete(items, dry_run=False))
 
     def _complete(self, items: Chosen, *, is_own: bool = False, dry_run: bool) -> Outcomes:
         """Complete what the owners hold; else, saving it first, what nobody may be holding."""
@@ -171,7 +171,7 @@ def _run(settings: Settings, plan: Completion) -> ExitStatus:
     queue.check_one_slot()
     run, reasons = CompletionRun(settings, queue, plan), _reasons(settings, plan)
     with (
-        report_of(
+        begin_report(
             settings, queue, _KIND, dry_run=dry_run, reasons=reasons, suffix=run.summary_end
         ) as out,
         run,

@@ -78,9 +78,10 @@ CONTEXT_FIELDS: Fields[Record] = Fields(
 )
 LIST_COLUMNS = ("name", "current", "url", "queue", "password", "read_only", "protect")
 # In `-o plain`, a boolean is `yes` or `no`.
-_SAID = {"current": _yes_or_no("current"), "read_only": _yes_or_no("read_only")}
+_PLAIN_BOOLEANS = {"current": _yes_or_no("current"), "read_only": _yes_or_no("read_only")}
 PLAIN_COLUMNS = [
-    CONTEXT_FIELDS[name]._replace(get=_SAID.get(name, itemgetter(name))) for name in LIST_COLUMNS
+    CONTEXT_FIELDS[name]._replace(get=_PLAIN_BOOLEANS.get(name, itemgetter(name)))
+    for name in LIST_COLUMNS
 ]
 
 
@@ -105,13 +106,13 @@ def context_sections(record: Record) -> list[Section]:
     return [Section(record["name"], rows)]
 
 
-def _works(name: str, help: str) -> tuple[Field[Record], Field[Record]]:
+def _make_ability_fields(name: str, help: str) -> tuple[Field[Record], Field[Record]]:
     because = f"no_{name}_because"
     does = field(name, lambda record: record[because] is None, help)
     return does, _field(because, "why not")
 
 
-def _status(name: str, attribute: str, help: str) -> Field[Record]:
+def _make_status_field(name: str, attribute: str, help: str) -> Field[Record]:
     return field(
         name, lambda record: getattr(record["status"], attribute), f"{help}; null = unknown"
     )
@@ -123,21 +124,23 @@ CHECKED_FIELDS: Fields[Record] = Fields(
     _field("context", "the context's name; null if there is none"),
     _field("queue", "the queue's name", is_bytes=True),
     field("version", lambda record: record["status"].version, "the server's version"),
-    _status("memory_used_bytes", "used_bytes", "the memory that it uses"),
-    _status("memory_limit_bytes", "maxmemory_bytes", "its memory limit; 0 for none"),
-    _status("eviction", "eviction", "its policy at that limit"),
-    _status("evicted_keys", "evicted", "the keys that it has evicted since it started"),
-    _status("uptime_seconds", "uptime_s", "since it started"),
-    _status("last_save_age_seconds", "last_save_s", "since it last saved its data; null = not yet"),
-    _status("clients", "clients", "the connected clients"),
-    _status("clients_limit", "maxclients", "how many there may be"),
-    _status("flushes", "flushes", "the FLUSHDB and FLUSHALL since it started"),
+    _make_status_field("memory_used_bytes", "used_bytes", "the memory that it uses"),
+    _make_status_field("memory_limit_bytes", "maxmemory_bytes", "its memory limit; 0 for none"),
+    _make_status_field("eviction", "eviction", "its policy at that limit"),
+    _make_status_field("evicted_keys", "evicted", "the keys that it has evicted since it started"),
+    _make_status_field("uptime_seconds", "uptime_s", "since it started"),
+    _make_status_field(
+        "last_save_age_seconds", "last_save_s", "since it last saved its data; null = not yet"
+    ),
+    _make_status_field("clients", "clients", "the connected clients"),
+    _make_status_field("clients_limit", "maxclients", "how many there may be"),
+    _make_status_field("flushes", "flushes", "the FLUSHDB and FLUSHALL since it started"),
     field("latency_ms", lambda record: round(record["latency_ms"], 3), "how long one call takes"),
     _field("user", "the ACL user"),
     _field("denied", "what the user may not do: `command`, `reason`; null = unknown"),
-    *_works("writes", "whether the server accepts writes"),
-    *_works("times", "whether `idle_seconds` will be known"),
-    *_works("undo", "whether undo files can be written"),
+    *_make_ability_fields("writes", "whether the server accepts writes"),
+    *_make_ability_fields("times", "whether `idle_seconds` will be known"),
+    *_make_ability_fields("undo", "whether undo files can be written"),
     field("no_touch", itemgetter("has_no_touch"), "whether reading leaves idle times unchanged"),
 )
 
@@ -254,12 +257,12 @@ class ContextChange(NamedTuple):
 
     def values(self) -> dict[str, str | bool]:
         """Return what is set, paths without the current directory."""
-        queues = self.settings.given.get("queue", [None])
+        queues = self.settings.common_options.get("queue", [None])
         if len(queues) > 1:
             raise InvalidArgument("a context has one queue", "give -q once")
         # `--color` is another option.
         options = {**self._asdict(), "queue": queues[0], "color": self.name_color}
-        values = {**self.settings.given, **options}
+        values = {**self.settings.common_options, **options}
         return {
             key: os.path.abspath(value) if key in _PATHS else value
             for key in KEYS
@@ -369,7 +372,7 @@ def check(
     rwq context check -o json
     """
     if name is not None:
-        if {"url", "context"} & settings.given.keys():
+        if {"url", "context"} & settings.common_options.keys():
             raise InvalidArgument.both("NAME", "-u or -c")
         settings = settings.replaced(context=name)
     queue_name = settings.queue if settings.queues else None

@@ -74,7 +74,7 @@ def diff(
     rwq diff jobs --file jobs.jsonl
     rwq diff jobs jobs-copy -o jsonl
     """
-    if name is not None and "queue" in settings.given:
+    if name is not None and "queue" in settings.common_options:
         # The one argument is the other queue.
         if other is not None:
             raise InvalidArgument.both("-q", "QUEUE")

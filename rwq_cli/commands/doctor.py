@@ -251,7 +251,7 @@ class _Report:
         if not is_one:
             self._out.continue_until_end()
         if options.fix and not options.dry_run:
-            self._out.begun = "some findings may be fixed"
+            self._out.interrupted_text = "some findings may be fixed"
         self._is_table = settings.output.is_table and settings.fields is None
         self._explains_notes = settings.verbose or not settings.is_for_people
         self._diagnoses: list[Diagnosis] = []

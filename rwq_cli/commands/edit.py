@@ -10,7 +10,7 @@ from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import with_options
 from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS, make_outcome_kind
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import FLUSH, Flush, in_batches
@@ -32,7 +32,7 @@ from rwq_cli.output.records import Output
 from rwq_cli.output.tally import NAMED_FAILURES
 from rwq_cli.views.command_lines import shell_word
 
-_KIND = kind_of(Status.SET, (Status.MISSING,))
+_KIND = make_outcome_kind(Status.SET, (Status.MISSING,))
 _KIND = _KIND._replace(failed=_KIND.failed | {"rejected"})
 # How many IDs are looked up together, if they are named.
 _NAMED_MAX = 100_000
@@ -97,10 +97,12 @@ def edit(settings: Settings, choice: Choice, change: Change) -> ExitStatus:
             rejected=editing.refusals,
         ) as out:
             items = choice.choose(queue, "run a command on the data of {}", only_many=True)
-            out.all(edit_items(queue, editing.edits(items, out), undo, dry_run=choice.dry_run))
+            out.report_all(
+                edit_items(queue, editing.edits(items, out), undo, dry_run=choice.dry_run)
+            )
             editing.confirm_lossy(out.tally.counts)
             lossy = chain.from_iterable(editing.lossy.values())
-            out.all(edit_items(queue, lossy, undo, dry_run=choice.dry_run))
+            out.report_all(edit_items(queue, lossy, undo, dry_run=choice.dry_run))
         editing.end_drafts(out.tally.counts)
         return out.finish(undo_file=undo.name)
 
@@ -149,8 +151,8 @@ class _Editing:
                         flushed_s = clock.monotonic()
             if skipped.wrong_keys and self._change.run is None:
                 raise WrongType.of(skipped.wrong_keys[0])
-            out.rows(OutcomeBatch.all_of(skipped.missing, Status.MISSING))
-            out.rows(OutcomeBatch.all_of(skipped.wrong_types, Status.WRONG_TYPE))
+            out.report_batch(OutcomeBatch.all_of(skipped.missing, Status.MISSING))
+            out.report_batch(OutcomeBatch.all_of(skipped.wrong_types, Status.WRONG_TYPE))
 
     def _edits_of(
         self, items: Sequence[ItemSnapshot], expected: Expected, out: Output
@@ -159,7 +161,7 @@ class _Editing:
         verdicts = [_is_as_chosen(item, expected) for item in items]
         as_chosen = list(compress(items, verdicts))
         changed = [item.item_id for item, same in zip(items, verdicts, strict=True) if not same]
-        out.rows(OutcomeBatch.all_of(changed, Status.CHANGED))
+        out.report_batch(OutcomeBatch.all_of(changed, Status.CHANGED))
         progress = self._queue.progress
         progress.advance(len(changed))
         for item, data in zip(as_chosen, self._revised(as_chosen), strict=True):

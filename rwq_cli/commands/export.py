@@ -46,7 +46,7 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
     rwq export -q jobs | rwq import -q jobs-copy -
     rwq export --all-queues > everything.jsonl
     """
-    if settings.output is not OutputFormat.JSONL or settings.is_special:
+    if settings.output is not OutputFormat.JSONL or settings.reshapes_records:
         raise InvalidArgument(
             "export writes the JSON lines that rwq import reads, and nothing else",
             "for other formats, fields and orders, use rwq ls all --data",

@@ -8,7 +8,7 @@ import typer
 
 from rwq_cli.cli.app import COMMANDS, build_root
 from rwq_cli.cli.command import help_width, write_rows
-from rwq_cli.cli.options import global_options
+from rwq_cli.cli.options import make_common_options
 from rwq_cli.cli.unknown_words import SYNONYM_HINTS
 from rwq_cli.commands import InvalidArgument, Settings, argument, command
 from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus
@@ -46,7 +46,7 @@ def help_(
     if len(words) > 1:
         raise InvalidArgument(f"{words[0]} is a topic, not a group", f"leave out {words[1]}")
     formatter = root.make_formatter()
-    records = (option.get_help_record(root) for option in global_options())
+    records = (option.get_help_record(root) for option in make_common_options())
     _write_topic(words[0], formatter, filter(None, records))
     settings.out.text(formatter.getvalue())
 

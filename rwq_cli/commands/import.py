@@ -14,8 +14,8 @@ from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, co
 from rwq_cli.commands.undoing import (
     Undo,
     bad_line_reporter,
+    make_restoring_kind,
     note_incompleteness,
-    restoring_kind,
     results_restored,
 )
 from rwq_cli.core.batches import Flush
@@ -33,7 +33,9 @@ from rwq_cli.output.tally import NAMED_FAILURES
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
-_KIND = restoring_kind("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
+_KIND = make_restoring_kind(
+    "imported", "already-there", "skipped", "replaced", "conflicts", "rejected"
+)
 _REASONS: dict[Status, str] = {
     Status.CHANGED: CHANGED_MEANWHILE,
     Status.CONFLICT: "it exists with other data; --on-conflict skip leaves it, replace "
@@ -163,7 +165,7 @@ class _Run:
                 dry_run=options.dry_run,
             )
             for batch in restored.batches:
-                out.rows(batch)
+                out.report_batch(batch)
                 imported = batch.ids_with(Status.IMPORTED)
                 self._binary_ids += sum(not is_text(item_id) for item_id in imported)
             if self._is_one:
@@ -185,7 +187,7 @@ def _parts(
 ) -> Iterator[tuple[WorkQueue, Iterable[Line | Flush]]]:
     """Yield each queue to import into, with its lines, which must be read before the next."""
     is_one = bool(reader.header.queue)
-    if not is_one and settings.given.get("queue"):
+    if not is_one and settings.common_options.get("queue"):
         raise InvalidArgument(
             f"{reader.name} is an export of several queues, each restored under its own name",
             "leave out -q",

@@ -2,13 +2,13 @@
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.options import RateOption
-from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, make_outcome_kind
 from rwq_cli.commands import ExitStatus, Settings, command
 from rwq_cli.core.items import schedule
 from rwq_cli.core.model import State, Status
 
 _FAILURES = (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWNER, Status.MISSING)
-_KIND = kind_of(Status.KICKED, _FAILURES)
+_KIND = make_outcome_kind(Status.KICKED, _FAILURES)
 
 
 @command(record=OUTCOME_FIELDS, no="none was kicked: not buried, or gone")

@@ -12,7 +12,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.options import RateOption, offer_queues
-from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, make_outcome_kind
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.history import copy_history
@@ -29,7 +29,7 @@ from rwq_cli.output.field import bytes_fields
 # --force also chooses leased, delayed and buried items.
 _CHOSEN = frozenset(state for state in ITEMS if not (state.is_leased or state.is_scheduled))
 _MOVED = (Status.MOVED, Status.FINISHED)
-_KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING))
+_KIND = make_outcome_kind(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING))
 _KIND = _KIND._replace(printed=frozenset(map(str, _MOVED)))
 _FOLLOW_EVERY_S = 1.0
 _WALK_EACH = 60
@@ -117,7 +117,7 @@ def mv(
             ids = (item_id for item_id in items.ids if item_id not in unmovable)
             items = items._replace(ids=pace.slow(ids))
             for batch in act(items, dry_run=dry_run).batches:
-                out.rows(batch)
+                out.report_batch(batch)
                 if follow:
                     unmovable.update(o.item_id for o in batch if o.status not in _MOVED)
     return out.finish(undo_file=undo.name)

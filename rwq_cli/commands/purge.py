@@ -3,13 +3,13 @@
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue, warn_missing
 from rwq_cli.cli.options import DryRunOption, YesOption
-from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, make_outcome_kind
 from rwq_cli.commands import ExitStatus, Settings, command, escaped
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_queue
 from rwq_cli.core.model import Status
 
-_KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
+_KIND = make_outcome_kind(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
 
 
 @command(
@@ -38,7 +38,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
             leased = (counts.leased or 0) + (counts.held or 0) if counts is not None else 0
             queue.connection.progress.hide()
             confirm(settings, "remove all {}", items, escaped(queue.name), leased=leased)
-        out.all(purge_queue(queue, undo, results=purged, dry_run=dry_run))
+        out.report_all(purge_queue(queue, undo, results=purged, dry_run=dry_run))
     if not (out.tally.has_work or purged.others or purged.is_denied):
         warn_missing(settings, queue)
     if purged.is_denied:

@@ -42,7 +42,7 @@ def queues(
     rwq queues --watch 5s
     """
     connection = open_connection(settings)
-    words = [os.fsencode(name) for name in settings.given.get("queue", ())]
+    words = [os.fsencode(name) for name in settings.common_options.get("queue", ())]
     patterns = [*map(glob_pattern, [*words, *([] if pattern is None else [pattern])])]
     find_queues = cached_find(
         lambda: [

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.options import ForceOption, RateOption
-from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, make_outcome_kind
 from rwq_cli.commands import Duration, ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items import schedule
@@ -12,8 +12,8 @@ from rwq_cli.core.model import State, Status
 
 _IN_PROCESSING = frozenset({State.LEASED, State.HELD, State.ABANDONED})
 _FAILURES = (Status.MOVING, Status.NOT_OWNER, Status.MISSING)
-_RELEASED = kind_of(Status.RELEASED, _FAILURES, neutral=(Status.ALREADY_WAITING,))
-_DELAYED = kind_of(Status.DELAYED, _FAILURES)
+_RELEASED = make_outcome_kind(Status.RELEASED, _FAILURES, neutral=(Status.ALREADY_WAITING,))
+_DELAYED = make_outcome_kind(Status.DELAYED, _FAILURES)
 
 
 @command(

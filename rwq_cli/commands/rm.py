@@ -3,14 +3,14 @@
 from functools import partial
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, make_outcome_kind
 from rwq_cli.commands import ExitStatus, Settings, command
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.complete import remove
 from rwq_cli.core.model import Status
 
-_KIND = kind_of(Status.REMOVED, (Status.MISSING,))
+_KIND = make_outcome_kind(Status.REMOVED, (Status.MISSING,))
 
 
 @command(record=OUTCOME_FIELDS, destructive=True, no="none was removed: gone, or declined")

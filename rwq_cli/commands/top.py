@@ -38,7 +38,7 @@ def top(
     rwq top --sort waiting --reverse
     """
     environment = settings.environment
-    if settings.given.get("output") is not None or settings.fields is not None:
+    if settings.common_options.get("output") is not None or settings.fields is not None:
         raise UsageError("top draws on the terminal", "rwq queues has -o and --fields")
     streams = (
         environment.stdin_is_terminal,

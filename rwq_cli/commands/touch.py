@@ -2,13 +2,13 @@
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.options import DEFAULT_LEASE, LeaseForOption
-from rwq_cli.cli.reports import OUTCOME_FIELDS, kind_of
+from rwq_cli.cli.reports import OUTCOME_FIELDS, make_outcome_kind
 from rwq_cli.commands import ExitStatus, Settings, command
 from rwq_cli.core.items import schedule
 from rwq_cli.core.model import State, Status
 
 _LEASED = frozenset(state for state in State if state.is_leased)
-_KIND = kind_of(Status.TOUCHED, (Status.NOT_LEASED, Status.MISSING))
+_KIND = make_outcome_kind(Status.TOUCHED, (Status.NOT_LEASED, Status.MISSING))
 
 
 @command(record=OUTCOME_FIELDS, no="none of the items has a live lease")

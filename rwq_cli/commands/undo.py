@@ -13,7 +13,7 @@ from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
 from rwq_cli.cli.options import DryRunOption, Duration, YesOption, argument
-from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS, report_of
+from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS, begin_report
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option, undoing
 from rwq_cli.commands.undoing import short_path, undo_directory
 from rwq_cli.core.model import Status
@@ -33,7 +33,7 @@ from rwq_cli.undo.run import UndoReader, UndoRun
 from rwq_cli.undo.servers import is_from
 from rwq_cli.views.undo_files import PRUNED, PRUNED_FIELDS, UNDO_COLUMNS, UNDO_FIELDS
 
-_UNDONE = undoing.restoring_kind(
+_UNDONE = undoing.make_restoring_kind(
     *("restored", "already-there", "conflicts", "rejected"),
     **dict.fromkeys(("IMPORTED", "MOVED", "SET", "REPLACED"), "restored"),
     IMPORTED_BEFORE="restored-before",
@@ -109,7 +109,7 @@ class Plan(NamedTuple):
 def make_plan(options: UndoOptions) -> Plan:
     """Return what the options ask for; raise for a number that no file has."""
     settings, file, older_than_s = options.settings, options.file, options.older_than_s
-    has_queue = bool(settings.given.get("queue"))
+    has_queue = bool(settings.common_options.get("queue"))
     if not (options.list_ or options.prune):
         if older_than_s is not None:
             raise InvalidArgument("--older-than needs --list or --prune", "use one of them")
@@ -124,8 +124,8 @@ def make_plan(options: UndoOptions) -> Plan:
     return Plan(
         options,
         queue=settings.queue if has_queue else None,
-        is_here=settings.is_server if {"url", "context"} & settings.given.keys() else None,
-        has_unreadable=settings.given.keys().isdisjoint(("queue", "url", "context")),
+        is_here=settings.is_server if {"url", "context"} & settings.common_options.keys() else None,
+        has_unreadable=settings.common_options.keys().isdisjoint(("queue", "url", "context")),
         until_ms=1000 * (time() - older_than_s) if older_than_s else inf,
     )
 
@@ -223,7 +223,7 @@ def _open(plan: Plan) -> Restoration:
     with ExitStack() as opened:
         opened.callback(reader.close)
         header, origin = reader.header, reader.origin
-        if settings.given.get("queue") and settings.queue != header.queue:
+        if settings.common_options.get("queue") and settings.queue != header.queue:
             raise InvalidArgument(
                 f"the undo file is from the queue {escaped(header.queue)}", "leave out -q"
             )
@@ -295,7 +295,7 @@ def _restore(settings: Settings, restoration: Restoration) -> ExitStatus:
     reader, queue, other, dry_run = restoration
     moved_from, verb = other.queue, reader.origin.verb
     run = UndoRun(reader, queue, moved_from, dry_run=dry_run)
-    with report_of(
+    with begin_report(
         *(settings, queue, _UNDONE),
         dry_run=dry_run,
         reasons={
@@ -319,7 +319,7 @@ def _restore(settings: Settings, restoration: Restoration) -> ExitStatus:
         },
     ) as out:
         for batch in run.batches():
-            out.rows(batch)
+            out.report_batch(batch)
     if not dry_run:
         forget_idle(undo_directory(settings), queue.connection.address, settings.user_at_host)
     return out.finish()
@@ -355,13 +355,13 @@ def _prune(options: UndoOptions, entries: list[catalog.UndoEntry]) -> ExitStatus
         explain=lambda failed: (catalog.IN_USE for _ in failed),
         suffix=lambda: f"; {human.size(freed)}" if freed else "",
     )
-    with settings.out.report(tally) as out:
+    with settings.out.begin_tally(tally) as out:
         for entry in entries:
             path = short_path(settings, entry.path)
             with os_errors_as(UndoFileError, f"cannot delete {path}"):
                 is_deleted = catalog.delete(entry.path, dry_run=dry_run)
             freed += entry.file_bytes if is_deleted else 0
-            out.rows([(entry, "deleted" if is_deleted else "in-use")])
+            out.report_batch([(entry, "deleted" if is_deleted else "in-use")])
     return out.finish()
 
 

@@ -9,7 +9,7 @@ from time import time
 from typing import Any
 
 from rwq_cli.cli.connect import command_lines
-from rwq_cli.cli.reports import bad_record_reporter, kind_of, report_of
+from rwq_cli.cli.reports import bad_record_reporter, begin_report, make_outcome_kind
 from rwq_cli.commands import ExitStatus, Settings, escaped
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Outcome, Status
@@ -17,7 +17,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input.export_reader import ExportReader
 from rwq_cli.output.export_lines import ExportHeader, UndoOrigin
 from rwq_cli.output.records import Output
-from rwq_cli.output.tally import Kind
+from rwq_cli.output.tally import OutcomeKind
 from rwq_cli.undo.directory import default_directory
 from rwq_cli.undo.idle import record_idle
 from rwq_cli.undo.journal import UndoJournal
@@ -67,17 +67,20 @@ class Undo(UndoJournal):
     @contextmanager
     def report(
         self,
-        kind: Kind[Outcome],
+        kind: OutcomeKind[Outcome],
         *,
         dry_run: bool,
         suffix: Callable[[], str] = str,
         **options: Any,
     ) -> Iterator[Output]:
-        """Yield the report (see `report_of`), and close the file at its end."""
+        """Yield the report (see `begin_report`), and close the file at its end."""
         self._is_dry_run = dry_run
         both = lambda: suffix() + self.summary_end()  # noqa: E731
         settings, queue = self._settings, self._queue
-        with report_of(settings, queue, kind, dry_run=dry_run, suffix=both, **options) as out, self:
+        with (
+            begin_report(settings, queue, kind, dry_run=dry_run, suffix=both, **options) as out,
+            self,
+        ):
             yield out
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
@@ -125,11 +128,11 @@ def short_path(settings: Settings, path: Path) -> str:
     return escaped(name)
 
 
-def restoring_kind(*counted: str, **names: str) -> Kind[Outcome]:
+def make_restoring_kind(*counted: str, **names: str) -> OutcomeKind[Outcome]:
     """Return how outcomes of restoring are counted; the first word is what the command does."""
     # `names` maps the name of a status to the word that it is counted as.
     words = {"CONFLICT": "conflicts", "WRONG_TYPE": "rejected", **names}
-    return kind_of(Status.IMPORTED, ())._replace(
+    return make_outcome_kind(Status.IMPORTED, ())._replace(
         counted=counted,
         names={str(Status[status]): name for status, name in words.items()},
         failed=frozenset(

@@ -185,7 +185,7 @@ def _run(
         facts={"queues": [escaped(queue.name) for queue in queues]},
         where=partial(summary_end, settings, names),
     )
-    out = settings.out.report(tally)
+    out = settings.out.begin_tally(tally)
     environment = settings.environment
     failure: RwqError | None = None
     with out:
@@ -195,7 +195,7 @@ def _run(
                 for events in worker.events():
                     if log is not None:
                         log.write(joblog_lines(events))
-                    out.rows(events)
+                    out.report_batch(events)
                     if settings.output in _OWN_STDOUT:
                         # Otherwise stdout is the commands', and its reader may stall.
                         environment.flush()

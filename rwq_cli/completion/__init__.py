@@ -86,7 +86,7 @@ def complete(instruction: str) -> None:
     call = Call(Environment.of_process())
     call.environment.quiet = True
     for name in ("connect_timeout", "reply_timeout"):
-        call.give(name, _TIMEOUT_S)
+        call.set_common_option(name, _TIMEOUT_S)
     root: Any = build_root()
     with suppress(Exception):
         shell_complete(root, {"obj": call}, "rwq", VARIABLE, instruction)

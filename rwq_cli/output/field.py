@@ -103,8 +103,8 @@ class Field(NamedTuple, Generic[T]):
             return self.format(record)
         value = self.get(record)
         if isinstance(value, list | tuple):
-            return "\n".join(map(plain, value))
-        return "-" if value is None else plain(value)
+            return "\n".join(map(format_plain, value))
+        return "-" if value is None else format_plain(value)
 
 
 def attribute(path: str) -> Callable[[Any], Any]:
@@ -322,7 +322,7 @@ def counted_by(
         for record in records:
             content = column.get(record)
             # The text "3" is not the number 3.
-            key = (type(content), plain(content) if isinstance(content, list) else content)
+            key = (type(content), format_plain(content) if isinstance(content, list) else content)
             group = by_value.setdefault(key, [record, 0, None])
             group[1] += 1
             if age is not None and (age_s := age(record)) is not None:
@@ -341,7 +341,7 @@ def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
         return {name: None, f"{name}_b64": b64encode(raw).decode("ascii")}
 
 
-def plain(value: Any) -> str:
+def format_plain(value: Any) -> str:
     """Format a value as a field of a line: a raw number, escaped text, or nothing for None."""
     if value is None:
         return ""

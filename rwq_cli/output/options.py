@@ -56,7 +56,7 @@ class OutputOptions:
         return self.is_ordered or self.by is not None
 
     @property
-    def is_special(self) -> bool:
+    def reshapes_records(self) -> bool:
         """True if not every command can honour the options: fields, an order, only IDs or data."""
         return self.fields is not None or self.reads_all or self.output.is_raw
 

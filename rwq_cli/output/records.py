@@ -7,7 +7,7 @@
 
     undo = Undo(settings, queue, "rm")
     with undo.report(_KIND, dry_run=choice.dry_run) as out:
-        out.all(remove(queue, ids, undo, dry_run=choice.dry_run))   # or out.rows(…)
+        out.report_all(remove(queue, ids, undo, dry_run=choice.dry_run))   # or out.report_batch(…)
     return out.finish(undo_file=undo.name)
 
 All stream: a record is read when it is written. A generator may write notes between its records.
@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from rwq_cli.core.errors import ServerError
 from rwq_cli.exit_codes import ExitStatus, mark_partial
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import Cut, Field, Fields, counted_by, plain, to_json
+from rwq_cli.output.field import Cut, Field, Fields, counted_by, format_plain, to_json
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.order import check, in_order
 from rwq_cli.output.rows import Layout, RowWriter
 from rwq_cli.output.sections import Section
-from rwq_cli.output.tally import Parts, Row, Tally
+from rwq_cli.output.tally import FinishedTallies, OutcomeRecord, Tally
 
 if TYPE_CHECKING:
     from rwq_cli.output.painter import Painter
@@ -50,10 +50,10 @@ class Output:
 
     Attributes:
         is_cut: Whether there were more records than the limit, of those that are sorted or counted.
-        begun: What Ctrl-C says of a run that has begun, while no tally has work; None before.
+        interrupted_text: What Ctrl-C says once a run has begun, while no tally has work.
     """
 
-    begun: str | None = None
+    interrupted_text: str | None = None
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options
@@ -61,7 +61,7 @@ class Output:
         self._environment = options.environment
         self._layout: Layout | None = None
         self._tally: Tally[Any] | None = None
-        self._parts = Parts()
+        self._finished = FinishedTallies()
         # The error of a write, after which work goes on without its rows.
         self._unwritten: OSError | None = None
         # Ctrl-C may come after the summary.
@@ -140,7 +140,7 @@ class Output:
     ) -> tuple[Iterable[Any], Fields[Any]]:
         """Count, sort and limit records as the options say; also returns the chosen fields."""
         options = self.options
-        if options.is_special:
+        if options.reshapes_records:
             check(fields, options)
         # One more than are written tells whether there are more.
         end = None if limit is None else offset + limit + 1
@@ -190,7 +190,10 @@ class Output:
                     line = indented(line)
                 out.write(line + b"\n")
             elif text is None and options.output is OutputFormat.PLAIN:
-                lines = [f"{name}\t{plain(value)}\n" for name, value in fields.flat(record).items()]
+                lines = [
+                    f"{name}\t{format_plain(value)}\n"
+                    for name, value in fields.flat(record).items()
+                ]
                 out.write("".join(["\n" if count > 1 else "", *lines]).encode())
             elif text is None:
                 self.sections(sections(record), is_first=count == 1, by_rich=is_one)
@@ -241,17 +244,17 @@ class Output:
 
     def end(self) -> ExitStatus:
         """Write what follows the last record; return the exit code of all tallies."""
-        environment, output, parts = self._environment, self.options.output, self._parts
+        environment, output, finished = self._environment, self.options.output, self._finished
         if self._continues:
             self._continues = False
             if output is OutputFormat.JSON or output in _WITH_ROWS:
                 self._rows.end(self._layout)
             environment.stdout.flush()
-            if (line := parts.idle_summary()) and output is not OutputFormat.JSON:
+            if (line := finished.summarize_idle()) and output is not OutputFormat.JSON:
                 environment.note(line)
-        return parts.status
+        return finished.status
 
-    def report(self, tally: Tally[Any]) -> Self:
+    def begin_tally(self, tally: Tally[Any]) -> Self:
         """Begin to count what is done in this tally, within a `with` block."""
         names, fields = self.options.fields, tally.kind.fields
         if names and self.options.output in _WITH_ROWS:
@@ -277,11 +280,11 @@ class Output:
         assert self._tally is not None
         return self._tally
 
-    def unfinished(self) -> str | None:
+    def describe_unfinished(self) -> str | None:
         """Say what a run that Ctrl-C ended has done; "" if it was written, None if not begun."""
         tally = self._tally
         if tally is None or (self._continues and not tally.has_work):
-            return "" if self._parts.has_work else self.begun
+            return "" if self._finished.has_work else self.interrupted_text
         return "" if self._is_summarized else tally.summary()
 
     def note_unfinished(self) -> None:
@@ -299,12 +302,12 @@ class Output:
                 self._environment.error(f"rwq: {item_id}: {reason}")
         return reasons
 
-    def all(self, outcomes: Any) -> None:
+    def report_all(self, outcomes: Any) -> None:
         """Count and write outcomes of the core, which does the work while they are read."""
         for batch in outcomes.batches:
-            self.rows(batch)
+            self.report_batch(batch)
 
-    def rows(self, batch: Any, queue: bytes | None = None) -> None:
+    def report_batch(self, batch: Any, queue: bytes | None = None) -> None:
         """Count and write a batch of outcomes; the queue is that of the tally, unless given."""
         self.tally.add(batch)
         if self.options.output in _WITH_ROWS and self._unwritten is None:
@@ -320,7 +323,7 @@ class Output:
         try:
             for outcome in batch:
                 if shows_all or kind.word(outcome) in kind.printed:
-                    self._rows.write(layout, Row(queue, outcome, dry_run))
+                    self._rows.write(layout, OutcomeRecord(queue, outcome, dry_run))
         except OSError as error:
             self._unwritten = error
 
@@ -336,11 +339,11 @@ class Output:
             with suppress(BrokenPipeError):
                 self._end_tally(facts, reasons)
             self._is_summarized = True
-            has_summary = not self._continues or tally.is_worth_a_part
+            has_summary = not self._continues or tally.needs_own_summary
             if output is not OutputFormat.JSON and has_summary:
                 write = environment.error if tally.is_news else environment.note
                 write(tally.labelled(tally.summary()))
-            return self._parts.add(tally)
+            return self._finished.add(tally)
 
     def _end_tally(self, facts: Mapping[str, object], reasons: Sequence[tuple[Any, str]]) -> None:
         stdout, output = self._environment.stdout, self.options.output

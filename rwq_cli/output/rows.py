@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import Field, Fields, plain, to_json
+from rwq_cli.output.field import Field, Fields, format_plain, to_json
 from rwq_cli.output.options import OutputFormat, OutputOptions
 
 
@@ -37,7 +37,7 @@ class RowWriter:
     def write(self, layout: Layout, record: Any) -> None:
         output, fields, write = self._options.output, layout.fields, self._write
         if output is OutputFormat.PLAIN:
-            line = "\t".join(plain(column.get(record)) for column in layout.plain)
+            line = "\t".join(format_plain(column.get(record)) for column in layout.plain)
             write(line.encode() + b"\n")
         elif output is OutputFormat.JSON:
             self.write_object(fields.json(record))
@@ -47,7 +47,7 @@ class RowWriter:
         elif output is OutputFormat.CSV:
             self._write_header(layout)
             values = [column.get(record) for column in layout.csv] or fields.flat(record).values()
-            self._csv.writerow(map(plain, values))
+            self._csv.writerow(map(format_plain, values))
         elif output is OutputFormat.IDS:
             item_id = fields.id and fields.id.get(record)
             if item_id is not None:

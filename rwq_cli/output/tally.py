@@ -64,7 +64,7 @@ def check_summary_fields(names: Sequence[str]) -> None:
             )
 
 
-class Row(NamedTuple, Generic[T]):
+class OutcomeRecord(NamedTuple, Generic[T]):
     """What the fields of an outcome are read from; the queue is None if `outcome` names it."""
 
     queue: bytes | None
@@ -72,10 +72,10 @@ class Row(NamedTuple, Generic[T]):
     dry_run: bool = False
 
 
-class Kind(NamedTuple, Generic[T]):
+class OutcomeKind(NamedTuple, Generic[T]):
     """How outcomes of one kind are counted and shown."""
 
-    fields: Fields[Row[T]]
+    fields: Fields[OutcomeRecord[T]]
     # The word of an outcome: that of the core, such as `not-owner`.
     word: Callable[[T], str]
     item_id: Callable[[T], bytes]
@@ -120,7 +120,7 @@ class Tally(Generic[T]):
         rejected: The reasons why parts of the input have no row, for JSON.
     """
 
-    kind: Kind[T]
+    kind: OutcomeKind[T]
     queue: bytes | None
     _: KW_ONLY
     dry_run: bool
@@ -173,7 +173,7 @@ class Tally(Generic[T]):
         return any(self.counts[word] for word in self.kind.news)
 
     @property
-    def is_worth_a_part(self) -> bool:
+    def needs_own_summary(self) -> bool:
         """Whether it has a summary of its own beside those of other queues."""
         return self.is_news or (self.has_work and not self.kind.news)
 
@@ -250,7 +250,7 @@ class Tally(Generic[T]):
         return f"{self.name}: {line}" if self.name else line
 
 
-class Parts:
+class FinishedTallies:
     """The finished tallies of a command, one for each of its queues."""
 
     def __init__(self) -> None:
@@ -269,7 +269,7 @@ class Parts:
             self._idle, self._idle_count = tally, self._idle_count + 1
         return status
 
-    def idle_summary(self) -> str:
+    def summarize_idle(self) -> str:
         """Return the summary that the queues share if nothing was done in any of them."""
         if self._idle is None or self.has_work:
             return ""

@@ -65,12 +65,12 @@ class Session:
         connection.set_no_touch()
         self._settings, self._connection = settings, connection
         # RWQ_QUEUE names the queue of commands that work in one.
-        self._words = [os.fsencode(name) for name in settings.given.get("queue") or ()]
+        self._words = [os.fsencode(name) for name in settings.common_options.get("queue") or ()]
         self.every_s = self._now_every_s = every_s
         self.colour = settings.colour
-        self.sort = sort_column(settings.given.get("sort") or "queue")
+        self.sort = sort_column(settings.common_options.get("sort") or "queue")
         # By default, numbers are sorted from the highest; --sort means from the lowest, as always.
-        self.reverse = bool(settings.given.get("reverse")) != self.sort.right
+        self.reverse = bool(settings.common_options.get("reverse")) != self.sort.right
         self.run = Runner(settings, command_lines(settings, connection), guard)
         self.server = _server_parts(settings, connection)
         self.watch = QueueWatch(connection, self._names(connection))

@@ -165,7 +165,7 @@ class Runner:
         # A table, whatever RWQ_OUTPUT says.
         options = ["-o", "table"]
         for name in _PASSED_ON:
-            value = settings.given.get(name)
+            value = settings.common_options.get(name)
             if value is not None and value is not False:
                 options.append(f"--{name.replace('_', '-')}")
                 options += [] if value is True else [str(value)]

@@ -209,7 +209,7 @@ _FACTS: Sequence[tuple[str, str | Callable[[Explanation], object], str]] = (
 )
 
 
-def _joined(part: str, explained: Explanation) -> str | None:
+def _join_remedies(part: str, explained: Explanation) -> str | None:
     return " ".join(getattr(REMEDIES[code], part) for code in explained.findings) or None
 
 
@@ -221,7 +221,7 @@ EXPLANATION_FIELDS: Fields[Explanation] = Fields(
     field("commands", "commands", "command lines to run next"),
     field("next_in_seconds", "next.in_s", "until something happens by itself; else null"),
     field("findings", "findings", "what `doctor` would report, by its codes"),
-    *(field(part, partial(_joined, part), "of the findings") for part in ("cause", "cure")),
+    *(field(part, partial(_join_remedies, part), "of the findings") for part in ("cause", "cure")),
     field("places_per_second", "forecast.rate_per_s", "how fast the item moves up (`--eta`)"),
     field("result", "result", "the result kept under this ID; null if none", is_object=True),
     *(column._replace(name=f"result.{column.name}") for column in KEPT_FIELDS),
@@ -254,7 +254,7 @@ def show_sections(explained: Explanation) -> list[Section]:
             (escaped(key), f"is a {kind}", "red") for key, kind in explained.wrong_types.items()
         ]
         sections.append(Section("Keys of the wrong type", wrong))
-    sections.append(Section("Facts", [*_fact_rows(explained)]))
+    sections.append(Section("Facts", [*_describe_facts(explained)]))
     if item.data is not None:
         sections.append(Section("Data", [("", _pretty(item.data), None)], is_data=True))
     elif item.preview is not None:
@@ -263,7 +263,7 @@ def show_sections(explained: Explanation) -> list[Section]:
     return sections
 
 
-def _fact_rows(explained: Explanation) -> Iterator[Line]:
+def _describe_facts(explained: Explanation) -> Iterator[Line]:
     item, report, facts = explained.item, explained.report, explained.report.facts
     now_ms, data = facts.now_ms, "none"
     if facts.has_data:

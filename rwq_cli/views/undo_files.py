@@ -6,7 +6,7 @@ from time import time
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import COUNT, NAME, SIZE, Cut, Fields, field
-from rwq_cli.output.tally import Kind, Row
+from rwq_cli.output.tally import OutcomeKind, OutcomeRecord
 from rwq_cli.undo.catalog import UndoEntry
 
 
@@ -46,14 +46,14 @@ UNDO_COLUMNS = (
 # What became of a file: `deleted`, or `in-use` by another rwq.
 Pruned = tuple[UndoEntry, str]
 
-PRUNED_FIELDS: Fields[Row[Pruned]] = Fields(
+PRUNED_FIELDS: Fields[OutcomeRecord[Pruned]] = Fields(
     "A pruned undo file",
     *(field_of_file.within(lambda row: row.outcome[0]) for field_of_file in UNDO_FIELDS.all),
     field("status", lambda row: row.outcome[1], "`deleted` or `in-use`"),
     is_stream=True,
     has_summary=True,
 )
-PRUNED: Kind[Pruned] = Kind(
+PRUNED: OutcomeKind[Pruned] = OutcomeKind(
     PRUNED_FIELDS,
     word=lambda pruned: pruned[1],
     item_id=lambda pruned: os.fsencode(pruned[0].path),

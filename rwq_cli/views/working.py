@@ -13,10 +13,10 @@ from rwq_cli.environment import Environment
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.exposition import Metric
-from rwq_cli.output.field import ID, NAME, Field, Fields, attribute, field, plain
+from rwq_cli.output.field import ID, NAME, Field, Fields, attribute, field, format_plain
 from rwq_cli.output.progress import LiveLine
 from rwq_cli.output.sections import COMMAND_STYLE, Section
-from rwq_cli.output.tally import Kind, Row
+from rwq_cli.output.tally import OutcomeKind, OutcomeRecord
 from rwq_cli.views.command_lines import shell_word
 from rwq_cli.work.notes import STARTED, Event, Notes, Progress, counted
 from rwq_cli.work.programs import Invocation
@@ -44,13 +44,13 @@ _FIELDS: tuple[Field[Event], ...] = (
     field("gave_up", "gave_up", "whether the item was given up"),
     field("time", lambda event: _milli(event.at_s), "when, in Unix seconds"),
 )
-EVENT_FIELDS: Fields[Row[Event]] = Fields(
+EVENT_FIELDS: Fields[OutcomeRecord[Event]] = Fields(
     "An event of a worker",
     *(column.within(attribute("outcome")) for column in _FIELDS),
     is_stream=True,
     has_summary=True,
 )
-EVENTS: Kind[Event] = Kind(
+EVENTS: OutcomeKind[Event] = OutcomeKind(
     EVENT_FIELDS,
     word=lambda event: event.kind,
     item_id=lambda event: event.item_id,
@@ -73,7 +73,9 @@ def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
             continue
         run_s = None if event.run_s is None else f"{event.run_s:.3f}"
         cells = (f"{event.at_s:.3f}", event.queue, event.item_id, event.attempt, event.kind)
-        yield "\t".join(map(plain, (*cells, event.exit_code, event.signal, run_s, event.reason)))
+        yield "\t".join(
+            map(format_plain, (*cells, event.exit_code, event.signal, run_s, event.reason))
+        )
 
 
 class LiveNotes(Notes):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis
 
-from rwq_cli.cli.options import GLOBAL_NAMES
+from rwq_cli.cli.options import COMMON_NAMES
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.tally import WORDS
 from tests.conftest import Foreign, contents
@@ -66,7 +66,7 @@ def test_an_empty_text_is_an_unset_variable(path: str, rwq: Rwq, raw: redis.Redi
     for parameter in COMMANDS[path].command.params:
         if parameter.param_type_name == "argument" or parameter.is_flag:
             continue
-        if parameter.name in GLOBAL_NAMES and path != "ls":
+        if parameter.name in COMMON_NAMES and path != "ls":
             continue
         said = f"{parameter.opts[0]} is empty; is a variable in the script unset?"
         result = rwq(

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from rwq_cli.cli.app import SECTIONS
-from rwq_cli.cli.options import GLOBAL_NAMES
+from rwq_cli.cli.options import COMMON_NAMES
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.topics import TOPICS
 from tests import processes
@@ -42,7 +42,7 @@ def test_the_help_of_a_command_is_whole_on_a_screen(rwq: Rwq, command: CommandIn
         record = parameter.get_help_record(context)
         assert record is not None, (path, parameter.name)
         assert record[1].strip(), (path, parameter.name)
-        is_common = parameter.name in GLOBAL_NAMES
+        is_common = parameter.name in COMMON_NAMES
         assert is_common or record[0].split(",")[0].split()[0] in text, path
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rwq_cli.cli.options import global_options
+from rwq_cli.cli.options import make_common_options
 from rwq_cli.core.model import State
 from rwq_cli.exit_codes import ExitStatus, MonitoringStatus
 from rwq_cli.topics import OVERVIEW, RECIPES, TOPICS, Recipe
@@ -72,7 +72,7 @@ def test_help_shows_the_help_of_a_command(bare_rwq: Rwq, words: tuple[str, ...])
 
 def test_the_common_options_are_a_topic(bare_rwq: Rwq) -> None:
     text = bare_rwq("help", "options").text
-    for option in global_options():
+    for option in make_common_options():
         assert f"\n  {', '.join(option.opts)}" in text
 
 

@@ -88,7 +88,7 @@ BY_STATE = {
 }
 
 
-def kind_of(facts: Facts) -> str:
+def make_outcome_kind(facts: Facts) -> str:
     """The column of `TABLE`."""
     if facts.state is State.WRONG_TYPE:
         return "X"
@@ -109,7 +109,7 @@ def arrange(queue: WorkQueue, foreign: Foreign) -> dict[bytes, tuple[str, object
         case.make(foreign, item_id)
     facts = (report.facts for report in inspect_items(queue, CASES))
     held = traces(foreign.raw, foreign.keys, list(CASES))
-    return {each.item_id: (kind_of(each), held[each.item_id]) for each in facts}
+    return {each.item_id: (make_outcome_kind(each), held[each.item_id]) for each in facts}
 
 
 @pytest.mark.parametrize("name", CONTRACT)

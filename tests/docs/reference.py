@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import typer
 
 from rwq_cli.cli.app import SECTIONS, build_root
-from rwq_cli.cli.options import GLOBAL_NAMES, global_options
+from rwq_cli.cli.options import COMMON_NAMES, make_common_options
 from rwq_cli.core.repair.doctor import FIXED
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
@@ -132,7 +132,7 @@ def reference() -> str:
     for heading, inside in sections.items():
         parts += [f"## {heading}\n", *map(_command, inside)]
     parts.append("## Common options\n\nBefore the command's name or after it.\n")
-    parts.append(_options(global_options(), typer.Context(build_root())))
+    parts.append(_options(make_common_options(), typer.Context(build_root())))
     parts += _fields(commands)
     parts.append("## Exit codes\n")
     parts.append(_table("code | meaning", [(int(each), each.meaning) for each in ExitStatus]))
@@ -154,7 +154,7 @@ def _command(described: CommandInfo) -> str:
     lines = [f"### `rwq {described.path}`\n", f"{described.command.help}\n"]
     changes = " Changes nothing." if manual.reads_only else ""
     lines.append(f"`rwq {described.path} {usage}`{changes}\n")
-    own = [each for each in described.command.params if each.name not in (*GLOBAL_NAMES, "help")]
+    own = [each for each in described.command.params if each.name not in (*COMMON_NAMES, "help")]
     if own:
         lines.append(_options(own, context))
     if manual.plain:

@@ -3,7 +3,7 @@
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rwq_cli.cli.options import GLOBAL_NAMES
+from rwq_cli.cli.options import COMMON_NAMES
 from tests.verbs import COMMANDS, IDS_BY_STATE, LINES, has_option
 
 # By the metavar, a value that no option has by default; of enumerations the last one.
@@ -162,5 +162,5 @@ OPTION_LINES = [
     for path in LINES
     if not path.startswith("local ")
     for parameter in COMMANDS[path].command.params
-    if parameter.param_type_name == "option" and parameter.name not in (*GLOBAL_NAMES, "help")
+    if parameter.param_type_name == "option" and parameter.name not in (*COMMON_NAMES, "help")
 ]

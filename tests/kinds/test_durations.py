@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rwq_cli.cli.options import GLOBAL_NAMES
+from rwq_cli.cli.options import COMMON_NAMES
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import Foreign
@@ -33,7 +33,7 @@ OWN = [
 EVERYWHERE = [
     OptionLine("ls", parameter.opts[-1], "ls", f"{parameter.opts[-1]} 0")
     for parameter in COMMANDS["ls"].command.params
-    if parameter.name in GLOBAL_NAMES and parameter.metavar == "DUR"
+    if parameter.name in COMMON_NAMES and parameter.metavar == "DUR"
 ]
 
 

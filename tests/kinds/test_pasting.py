@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rwq_cli.cli.options import GLOBAL_NAMES
+from rwq_cli.cli.options import COMMON_NAMES
 from tests.conftest import StartServer
 from tests.driver import Rwq, configure
 from tests.tls import TlsFronts
@@ -66,7 +66,7 @@ def guarded_by_tls(start_server: StartServer, tmp_path: Path) -> Iterator[Guarde
 
 
 def test_every_option_is_one_of_the_server_or_another() -> None:
-    assert OF_THE_SERVER | OTHERS == GLOBAL_NAMES, "is it carried by what is pasted?"
+    assert OF_THE_SERVER | OTHERS == COMMON_NAMES, "is it carried by what is pasted?"
 
 
 @pytest.mark.usefixtures("slept_s")

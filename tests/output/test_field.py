@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from rwq_cli.output.escape import JsonText, escaped, escaped_text
-from rwq_cli.output.field import bytes_fields, plain, to_json
+from rwq_cli.output.field import bytes_fields, format_plain, to_json
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_field_is_written_as_it_stands() -> None:
     [(None, ""), (True, "true"), (False, "false"), (0, "0"), (1.5, "1.5"), ("a\tb", "a\\tb")],
 )
 def test_values_in_plain_lines(value: object, text: str) -> None:
-    assert plain(value) == text
+    assert format_plain(value) == text
 
 
 def test_escaped_text_is_safe_whatever_the_bytes() -> None:

@@ -33,7 +33,7 @@ from rwq_cli.core.state.rules import Facts
 from rwq_cli.local.server import LocalStatus
 from rwq_cli.output.field import Fields
 from rwq_cli.output.sections import Section
-from rwq_cli.output.tally import Row
+from rwq_cli.output.tally import OutcomeRecord
 from rwq_cli.undo.catalog import UndoEntry
 from rwq_cli.views import (
     counts,
@@ -89,7 +89,7 @@ def _each(kind: Any) -> list[Any]:
 
 
 def _rows(kind: Any) -> list[Any]:
-    return [Row(b"jobs", what, step == 1) for step, what in enumerate(_each(kind))]
+    return [OutcomeRecord(b"jobs", what, step == 1) for step, what in enumerate(_each(kind))]
 
 
 def _facts(**facts: Any) -> Facts:

@@ -24,7 +24,7 @@ from rwq_cli.core.work.job import Fate
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
 from rwq_cli.output.exposition import Metric, exposition
-from rwq_cli.output.tally import Kind, Tally
+from rwq_cli.output.tally import OutcomeKind, Tally
 from rwq_cli.views import (
     events,
     health,
@@ -78,7 +78,7 @@ def _of_numbers() -> Iterator[object]:
 
 
 def _of_tallies() -> Iterator[object]:
-    for module, name, kind in in_product(Kind).values():
+    for module, name, kind in in_product(OutcomeKind).values():
         words = (*kind.counted, *kind.json_counted, *sorted(kind.failed), "wrong-type")
         for number, is_dry in product(NUMBERS, (False, True)):
             tally = Tally(kind, b"jobs", dry_run=is_dry, where=lambda: " in jobs")
