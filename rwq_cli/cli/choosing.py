@@ -192,8 +192,9 @@ class Choice(NamedTuple):
         **options: Any,
     ) -> "ExitStatus":
         """Apply a verb of the core, with its options, to these items, and show the outcomes."""
-        # See `choose` for the question, and `begin_report` for the reasons. What `undo` returns is the
-        # verb's journal. A verb that `takes_all` items that exist needs no dry run before the question.
+        # See `choose` for the question, and `begin_report` for the reasons. What `undo` returns is
+        # the verb's journal. A verb that `takes_all` items that exist needs no dry run before the
+        # question.
         from rwq_cli.cli.connect import open_queue
         from rwq_cli.cli.reports import begin_report
 
