@@ -4,14 +4,16 @@ in another state."""
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from hashlib import sha1
 from itertools import chain
 from typing import NamedTuple
 
-from rwq_cli.core.batches import in_batches
+from rwq_cli.core.batches import BUDGET, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of
 from rwq_cli.core.inspect.keyspace import ids_of
 from rwq_cli.core.keys import pattern_of
+from rwq_cli.core.lua import TOKEN_BYTES
 from rwq_cli.core.model import State
 from rwq_cli.core.state.expected import token_of
 from rwq_cli.core.state.reads import read_parts, read_states
@@ -57,8 +59,8 @@ def differences(queue: Queue, other: "Queue | ExportedQueue") -> Iterator[Differ
         queue.progress.advance(len(ids))
         states_here, states_there = side.states(ids), other_side.states(ids)
         both = [i for i in ids if states_here[i] is not None and states_there[i] is not None]
-        tokens = zip(both, side.tokens(both), other_side.tokens(both), strict=True)
-        other_data = {item_id for item_id, token, other_token in tokens if token != other_token}
+        digests = zip(both, side.digests(both), other_side.digests(both), strict=True)
+        other_data = {item_id for item_id, digest, other in digests if digest != other}
         for item_id, state in states_here.items():
             state_there, is_same = states_there[item_id], item_id not in other_data
             if state is not None and (state is not state_there or not is_same):
@@ -77,13 +79,13 @@ class ExportedQueue:
     """The items of an export, as a side of a comparison.
 
     Args:
-        items: The items; of their data, only tokens are kept.
+        items: The items; of their data, only digests are kept.
         now_ms: The time of the other side's server, unix ms, by which delayed items are due.
     """
 
     def __init__(self, items: Iterable[ItemSnapshot], now_ms: int) -> None:
         self._items = {
-            item.item_id: (_state_at(item, now_ms), token_of(item.data)) for item in items
+            item.item_id: (_state_at(item, now_ms), _digest_of(item.data)) for item in items
         }
 
     def __len__(self) -> int:
@@ -95,8 +97,15 @@ class ExportedQueue:
     def states(self, ids: Sequence[bytes]) -> dict[bytes, State | None]:
         return {i: self._items[i][0] if i in self._items else None for i in ids}
 
-    def tokens(self, ids: Sequence[bytes]) -> Iterator[bytes | None]:
+    def digests(self, ids: Sequence[bytes]) -> Iterator[bytes | None]:
         return (self._items[item_id][1] for item_id in ids)
+
+
+def _digest_of(data: bytes) -> bytes:
+    """What tells data from other data: unlike a token, in the middle of large data, too."""
+    return (
+        token_of(data) if len(data) <= TOKEN_BYTES else sha1(data, usedforsecurity=False).digest()
+    )
 
 
 def _state_at(item: ItemSnapshot, now_ms: int) -> State:
@@ -134,7 +143,14 @@ class _Side:
                 by_id[item_id] = state if state.has_data else None
         return by_id
 
-    def tokens(self, ids: Sequence[bytes]) -> Iterator[bytes | None]:
+    def digests(self, ids: Sequence[bytes]) -> Iterator[bytes | None]:
         args = {"what": "token", "preview_bytes": 0}
-        for _, reply in read_parts(self._queue, "details", ids, 3, **args):
-            yield from reply[2::3]
+        for read, reply in read_parts(self._queue, "details", ids, 3, **args):
+            for item_id, size, token in zip(read, reply[1::3], reply[2::3], strict=True):
+                yield self._digest_of_large(item_id, size) if (size or 0) > TOKEN_BYTES else token
+
+    def _digest_of_large(self, item_id: bytes, size: int) -> bytes:
+        digest, key = sha1(usedforsecurity=False), self._queue.keys.item(item_id)
+        for start in range(0, size, BUDGET.bytes):
+            digest.update(self._queue.call("GETRANGE", key, start, start + BUDGET.bytes - 1))
+        return digest.digest()

@@ -4,6 +4,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, State, WorkQueue
 from rwq_cli.core.inspect.differences import Difference, DifferenceKind, differences
+from rwq_cli.core.lua import TOKEN_BYTES
 from tests.conftest import Foreign, contents
 from tests.item_cases import ITEM_CASES
 from tests.support import numbered
@@ -54,13 +55,16 @@ def test_large_data_are_compared_in_several_calls(
 ) -> None:
     """A byte in the middle counts."""
     other = WorkQueue(connection, b"other")
-    for number in range(12):
-        data = b"%d" % number + bytes(500_000)
+    for number in range(13):
+        middle = 250_000 if number < 11 else TOKEN_BYTES
+        data = b"%d" % number + bytes(2 * middle)
         queue.add(data, b"large %d" % number)
-        other.add(data[:250_000] + b"x" * (number == 7) + data[250_000:], b"large %d" % number)
+        changed = data[:middle] + b"x" + data[middle + 1 :]
+        other.add(changed if number in (7, 11) else data, b"large %d" % number)
     Foreign(raw).waiting(*numbered(5000))
     Foreign(raw, b"other").waiting(*numbered(5000)[1:])
     assert set(differences(queue, other)) == {
         Difference(b"0000", State.WAITING, None),
         Difference(b"large 7", State.WAITING, State.WAITING, same_data=False),
+        Difference(b"large 11", State.WAITING, State.WAITING, same_data=False),
     }
