@@ -220,6 +220,9 @@ def command(
 ) -> Callable[[Callable[Concatenate[Settings, P], S]], Callable[Concatenate[Settings, P], S]]:
     """Declare a command: its docstring is its help, followed by its examples, one a line.
 
+    A parameter whose type is a named tuple stands for the options that its fields declare; the
+    first field is the settings.
+
     Args:
         null: The help of its `-0`; None if it has none.
         options_first: Whether all words after the first argument are arguments.
@@ -230,15 +233,20 @@ def command(
     def declare(
         function: Callable[Concatenate[Settings, P], S],
     ) -> Callable[Concatenate[Settings, P], S]:
+        takes_options: Function = function
+        for name, parameter in signature(function).parameters.items():
+            if hasattr(parameter.annotation, "_fields"):
+                takes_options = with_options(name, parameter.annotation)(takes_options)
+
         @wraps(function)
         def run(ctx: typer.Context, **options: Any) -> ExitCode:
             if null is not None:
                 options.pop("null")
             # A command that returns no status has succeeded.
-            status: ExitCode | None = function(ctx.obj.settings, **options)  # type: ignore[call-arg]
+            status: ExitCode | None = takes_options(ctx.obj.settings, **options)
             return ExitStatus.OK if status is None else status
 
-        _, *parameters = signature(function).parameters.values()
+        _, *parameters = signature(takes_options).parameters.values()
         if null is not None:
             flag = Annotated[bool, option("-0, --null", null)]
             parameters.append(keyword("null", flag, default=False))

@@ -205,12 +205,13 @@ def positive(name: str) -> Callable[[str], Duration]:
 interval = positive("the interval")
 
 
-LEASE_FOR = option(
-    "--for DUR", "How long the lease lasts from now.", checked_duration(lease_time_ms)
-)
-LeaseForOption = Annotated[Duration, LEASE_FOR]
-RATE = option("--rate N/s", "Not more than N items a second (/m, /h).", parse_rate)
-RateOption = Annotated[float | None, RATE]
+LeaseForOption = Annotated[
+    Duration,
+    option("--for DUR", "How long the lease lasts from now.", checked_duration(lease_time_ms)),
+]
+RateOption = Annotated[
+    float | None, option("--rate N/s", "Not more than N items a second (/m, /h).", parse_rate)
+]
 result_duration = checked_duration(result_time_ms)
 
 
@@ -238,8 +239,7 @@ WatchOption = Annotated[
     option("--watch DUR", "Refresh interval; in a pipe, records are appended.", interval),
 ]
 TimeoutOption = Annotated[Duration | None, option("--timeout DUR", "Wait up to this long.")]
-FAIR = option("--fair", "Take from several queues in random order.")
-FairOption = Annotated[bool, FAIR]
+FairOption = Annotated[bool, option("--fair", "Take from several queues in random order.")]
 NotifyOption = Annotated[bool, option("--notify", "Notify systemd: ready, alive, stopping.")]
 GraceOption = Annotated[
     Duration,

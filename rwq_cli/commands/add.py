@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Annotated, NamedTuple
 
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, parse_id
 from rwq_cli.cli.reports import OUTCOME_FIELDS, bad_record_reporter, begin_report, make_outcome_kind
@@ -146,7 +145,6 @@ class Adding(NamedTuple):
     no="every record was rejected",
     excludes=["--id --id-from", "--delay --at"],
 )
-@with_options("adding", Adding)
 def add(settings: Settings, adding: Adding) -> ExitStatus:
     """Add items from arguments, files or stdin. With several -q, an item's ID determines its
     queue, so that an item added again is found to be a duplicate.

@@ -9,7 +9,6 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import OpenQueues, warn_missing
 from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, duration
 from rwq_cli.commands import InvalidArgument, Settings, command, option
@@ -150,7 +149,6 @@ def _in_time(seconds: float) -> Iterator[None]:
     reads_only=True,
     monitors=True,
 )
-@with_options("options", CheckOptions)
 def check(settings: Settings, options: CheckOptions) -> MonitoringStatus:
     """Compare a queue's counts with limits, for monitoring: one line and an exit code, within 10
     seconds unless --deep is given.

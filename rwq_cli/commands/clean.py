@@ -9,7 +9,6 @@ from random import random
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from rwq_cli.cli import options
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import OpenQueues, summary_end, warn_if_missing
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.commands import Duration, ExitStatus, Settings, command, option
@@ -177,7 +176,6 @@ _NEEDS = dict.fromkeys(("--deep-every", "--notify", "--listen"), "--every")
 
 
 @command(record=CLEAN_FIELDS, exits=_EXITS, needs=_NEEDS)
-@with_options("cleaning", CleanOptions)
 def light(
     _: Settings,
     cleaning: CleanOptions,
@@ -198,7 +196,6 @@ def light(
 
 
 @command(record=CLEAN_FIELDS, exits=_EXITS, needs=_NEEDS)
-@with_options("cleaning", CleanOptions)
 def deep(_: Settings, cleaning: CleanOptions) -> ExitStatus:
     """Do a light clean, then scan all keys to repair the rest. It returns orphaned items, which are
     in no list, drops ghosts, which have no data, and removes surplus entries of duplicated items.

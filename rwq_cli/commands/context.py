@@ -7,7 +7,6 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec.structs import asdict
 
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.manual import UNWRITTEN
 from rwq_cli.cli.options import offer_contexts
@@ -284,7 +283,6 @@ class ContextChange(NamedTuple):
 
 
 @command(record=CONTEXT_FIELDS, usage="usage error, or the file cannot be used", partial=UNWRITTEN)
-@with_options("change", ContextChange)
 def set_(settings: Settings, name: NameArgument, change: ContextChange) -> None:
     """Create a context or change one, with its server (-u), queue (-q) and password. Comments in
     the file are kept.

@@ -6,7 +6,6 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import OpenQueues, command_lines, summary_end, warn_missing
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption
 from rwq_cli.cli.settings import LOCAL
@@ -206,7 +205,6 @@ class DoctorOptions(NamedTuple):
     null=NULL_IDS,
     always_table=True,
 )
-@with_options("options", DoctorOptions)
 def doctor(settings: Settings, options: DoctorOptions) -> ExitStatus:
     """Find what is wrong with a queue; --fix repairs what can be repaired automatically. -v also
     explains the notes.

@@ -7,7 +7,6 @@ from itertools import chain, compress
 from typing import Annotated, NamedTuple
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS, make_outcome_kind
@@ -70,7 +69,6 @@ class Change(NamedTuple):
     needs={"--lines": "--run", "--allow-empty": "--run"},
 )
 @selects(ITEMS)
-@with_options("change", Change)
 def edit(settings: Settings, choice: Choice, change: Change) -> ExitStatus:
     """Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or stdin,
     byte for byte; or run a command on the data of each chosen item. Items keep their place,

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption
@@ -77,7 +76,6 @@ class ImportOptions(NamedTuple):
     ok="done; items that already exist with the same data are counted",
     no="nothing was imported: declined, or every line was rejected or conflicted",
 )
-@with_options("importing", ImportOptions)
 def import_(settings: Settings, importing: ImportOptions) -> ExitStatus:
     """Restore what rwq export wrote: items in their order and states, leases and results with the
     time left. If it is interrupted, running the same import again within a day resumes where it

@@ -8,7 +8,6 @@ from time import time
 from typing import Annotated, NamedTuple
 
 from rwq_cli.cli import options
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
 from rwq_cli.cli.listing import write_items
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
@@ -157,7 +156,6 @@ def _give_back(settings: Settings, queues: Sequence[WorkQueue], items: Sequence[
     unfinished="",
     excludes=["--id -n", "--id --wait", "--id --timeout", "--id --fair"],
 )
-@with_options("leasing", Leasing)
 def lease(settings: Settings, leasing: Leasing) -> ExitStatus:
     """Lease the next items and print them. Several queues are tried in order.
 

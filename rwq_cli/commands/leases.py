@@ -4,7 +4,6 @@ import glob
 from typing import Annotated
 
 from rwq_cli.cli.choosing import filters
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.options import NULL_RECORDS, ListingOptions
 from rwq_cli.commands import Settings, command, option
 from rwq_cli.core.inspect.listing import leases as leases_of, merged_leases
@@ -23,7 +22,6 @@ _IN_PROCESSING = (State.LEASED, State.HELD, State.ABANDONED, State.GHOST, State.
     plain={"a lease": plain_names("leases"), **PLAIN_OF_SEVERAL},
 )
 @filters(_IN_PROCESSING)
-@with_options("listing", ListingOptions)
 def leases(
     settings: Settings,
     *,

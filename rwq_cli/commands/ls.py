@@ -5,7 +5,6 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from rwq_cli.cli.choosing import check_possible, filters
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.options import NULL_RECORDS, ListingOptions
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.inspect.selection import LISTED_IN, Selection, Source, source_of
@@ -80,7 +79,6 @@ def make_scope(which: Which | None, selection: Selection, *, deep: bool) -> Scop
     },
 )
 @filters()
-@with_options("listing", ListingOptions)
 def ls(
     settings: Settings,
     *,

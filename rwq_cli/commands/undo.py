@@ -8,7 +8,6 @@ from pathlib import Path
 from time import time
 from typing import Annotated, Any, NamedTuple
 
-from rwq_cli.cli.command import with_options
 from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
@@ -163,7 +162,6 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
     excludes=["--list --prune --anywhere"],
     needs={"--prune": "--older-than"},
 )
-@with_options("options", UndoOptions)
 def undo(settings: Settings, options: UndoOptions) -> ExitStatus:
     """Restore what rm, mv and purge removed, what complete removed if options chose it or this
     session did not hold it, and what edit and import replaced. Without N or FILE, it takes the

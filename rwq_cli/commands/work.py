@@ -1,73 +1,46 @@
 """`rwq work`: run a command for each item."""
 
 import os
-from collections.abc import Iterator
-from inspect import Parameter
-from typing import Annotated, get_type_hints
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from math import inf
+from typing import BinaryIO
 
-import typer
-
-from rwq_cli.cli.command import command, keyword, with_options
-from rwq_cli.cli.connect import open_queues, server_variables
-from rwq_cli.cli.options import (
-    FAIR,
-    LEASE_FOR,
-    RATE,
-    Duration,
-    ListenOption,
-    NotifyOption,
-    option,
-    result_duration,
+from rwq_cli.cli.connect import open_queues, summary_end
+from rwq_cli.cli.settings import LOCAL
+from rwq_cli.commands import ExitStatus, Settings, command
+from rwq_cli.commands.serving import Service
+from rwq_cli.commands.working import WorkerOptions
+from rwq_cli.core.batches import ProgressListener
+from rwq_cli.core.errors import RwqError
+from rwq_cli.core.items.lease import lease_from
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.work.job import Job
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.options import OutputFormat
+from rwq_cli.output.tally import DRY_RUN, Tally
+from rwq_cli.views.working import (
+    EVENT_FIELDS,
+    EVENTS,
+    NO_PLAN,
+    PLAN_FIELDS,
+    LiveNotes,
+    Planned,
+    joblog_lines,
+    plan_sections,
+    work_metrics,
 )
-from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.working import run_plan, show_plan
-from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.working import EVENT_FIELDS, PLAN_FIELDS
-from rwq_cli.work.plan import Options, make_plan
-from rwq_cli.work.programs import allow_open_files
-from rwq_cli.work.running import RESULT_BYTES_MAX
+from rwq_cli.work.invocations import Invocations
+from rwq_cli.work.notes import JobLog, Notes, clean, count
+from rwq_cli.work.programs import BadArguments, allow_open_files
+from rwq_cli.work.running import Outputs
+from rwq_cli.work.worker import Worker
 
-# A command must not notify systemd in the name of its worker.
-_SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
-_RESULT = f"Keep its stdout as the result; at most {RESULT_BYTES_MAX >> 20} MiB."
-# How each field of `Options` is given, in the order of the help.
-_DECLARED = {
-    "words": typer.Argument(
-        metavar="COMMAND [ARG...]",
-        help="The command and its arguments.",
-        parser=os.fsencode,
-        hidden=True,
-    ),
-    "jobs": option("-j, --jobs N", "Run N at once; 0: one per core.", min=0),
-    "lease_s": LEASE_FOR,
-    "is_fair": FAIR,
-    "max_time_s": option("--max-time DUR", "End a command that runs longer, as a failure."),
-    "kill_after_s": option("--kill-after DUR", "Send SIGKILL this long after SIGTERM."),
-    "retries": option("--retries N", "Retry a failed item up to N times.", min=0),
-    "backoff_s": option("--backoff DUR", "The first delay; doubles."),
-    "backoff_max_s": option("--backoff-max DUR", "The longest delay."),
-    "on_fail": option("--on-fail HOW", "Then bury, release, reject or stop."),
-    "input": option("--input HOW", "Data by stdin, as a line, by file, arg or none."),
-    "batch": option("--batch N", "Up to N items per command, as JSON lines on stdin.", min=1),
-    "task_dir": option("--task-dir DIR", 'Run DIR/NAME for data ["NAME", [ARGS]].'),
-    "keeps_result": option("--result", _RESULT),
-    "result_ttl_s": option("--result-ttl DUR", "Keep the result for this long.", result_duration),
-    "drains": option("--drain", "End when none is left to lease or retry."),
-    "max_items": option("--max N", "End after N items.", min=1),
-    "max_failures": option("--max-failures N", "End after N failures.", min=1),
-    "idle_s": option("--idle DUR", "End when idle for this long."),
-    "grace_s": option("--grace DUR", "When stopped, end commands after this.  [default: never]"),
-    "reconnect_s": option("--reconnect DUR", "Keep trying to reconnect for this long."),
-    "rate": RATE,
-    "clean_s": option("--clean DUR", "Do a light clean this often."),
-}
-
-
-def _parameters() -> Iterator[Parameter]:
-    kinds = get_type_hints(Options)
-    for name, default in Options([])._asdict().items():
-        default = Duration(default) if isinstance(default, float) else default
-        yield keyword(name, Annotated[kinds[name], _DECLARED[name]], default=default)
+# How often a worker sees to it that its embedded server runs.
+_REVIVE_S = 2.0
+# These formats write events or a summary to stdout, so commands must not.
+_OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 
 
 @command(
@@ -79,15 +52,7 @@ def _parameters() -> Iterator[Parameter]:
     options_first=True,
     always_table=True,
 )
-@with_options("options", lambda _settings, **values: Options(**values), [*_parameters()])
-def work(
-    settings: Settings,
-    options: Options,
-    joblog: Annotated[str | None, option("--joblog FILE", "Append a TSV line per item.")] = None,
-    notify: NotifyOption = False,
-    listen: ListenOption = None,
-    dry_run: Annotated[bool, option("--dry-run", "Show the next item and its command.")] = False,
-) -> ExitStatus:
+def work(settings: Settings, options: WorkerOptions) -> ExitStatus:
     """Run a command for each item: exit 0 done, 75 put back, 100 bury, else retry.
 
     rwq work -q jobs -- ./resize
@@ -98,20 +63,165 @@ def work(
     rwq work -q jobs --task-dir ./tasks
     rwq work -q jobs --dry-run -- ./resize
     """
-    plan = make_plan(options, settings.environment.variables.get("PATH", os.defpath))
-    allow_open_files(plan.work["concurrency"])
+    options.check()
+    program = options.find_program()
+    allow_open_files(options.concurrency)
     queues = open_queues(settings)
-    invocations = plan.invocations(
-        {
-            **{os.fsencode(k): os.fsencode(v) for k, v in settings.environment.variables.items()},
-            **server_variables(settings),
-            **dict.fromkeys(_SYSTEMD if notify else ()),
-        },
-        settings.holder_of(""),
-        settings.environment.variables.get("TMPDIR") or "/tmp",
+    invocations = options.make_invocations(program)
+    if options.dry_run:
+        return _show_next(options, queues, invocations)
+    return _run(options, queues, invocations)
+
+
+def _show_next(
+    options: WorkerOptions, queues: Sequence[WorkQueue], invocations: Invocations
+) -> ExitStatus:
+    """Show the next items and the command that would be run for them."""
+    settings, plan = options.settings, NO_PLAN
+    if items := list(lease_from(queues, options.batch or 1, dry_run=True)):
+        handles, holder = {queue.name: queue for queue in queues}, queues[0].holder
+        jobs = []
+        for item in items:
+            queue, data, returns = handles[item.queue], item.data or b"", item.returns or 0
+            is_last = options.policy.is_last(returns + 1)
+            jobs.append(Job(queue, item.item_id, data, holder, returns, is_last, deadline_s=inf))
+        try:
+            plan = Planned(items, invocations.of(jobs, dry_run=True), None)
+        except BadArguments as error:
+            plan = Planned(items, None, str(error))
+        settings.environment.note(f"{DRY_RUN}this would be run next")
+    elif settings.output.is_table and not settings.quiet:
+        names = ", ".join(escaped(queue.name) for queue in queues)
+        settings.out.text(f"No item to work on in {names}.\n")
+    # JSON always has a record.
+    plans = [plan] if items or settings.output is OutputFormat.JSON else []
+    settings.out.describe(plans, PLAN_FIELDS, plan_sections)
+    return ExitStatus.OK
+
+
+def _run(
+    options: WorkerOptions, queues: Sequence[WorkQueue], invocations: Invocations
+) -> ExitStatus:
+    """Run a worker to its end."""
+    settings = options.settings
+    # The live line replaces the display of progress.
+    settings.end_progress()
+    for queue in queues:
+        queue.connection.progress = ProgressListener()
+    notes, outputs = _notes_and_outputs(options, names_queues=len(queues) > 1)
+    log = None if options.joblog is None else JobLog(options.joblog, settings.environment.error)
+    service = Service(
+        settings,
+        queues[0].connection.root,
+        lambda: queues,
+        lambda: work_metrics(notes.progress),
+        notify=options.notify,
+        listen=options.listen,
     )
-    if dry_run:
-        return show_plan(settings, queues, invocations, plan.policy, options.batch or 1)
-    return run_plan(
-        settings, queues, plan, invocations, joblog=joblog, notify=notify, listen=listen
+    loop_options = options.of_loop()
+    worker = Worker(
+        partial(queues[0].work, more_queues=queues[1:], batch=options.batch, **loop_options),
+        invocations,
+        outputs,
+        options.limits,
+        notes,
+        service.supervision,
+        _chores(options, queues, notes, service),
+        # Neither the job log nor a summary shows them.
+        yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
     )
+    _report(options, queues, worker, service, log)
+    is_incomplete = log is not None and log.is_incomplete
+    # Partial even if all items were given up.
+    return ExitStatus.PARTIAL if worker.has_failed or is_incomplete else ExitStatus.OK
+
+
+def _notes_and_outputs(options: WorkerOptions, *, names_queues: bool) -> tuple[Notes, Outputs]:
+    settings, environment = options.settings, options.settings.environment
+    if environment.stdout_is_closed:
+        # What commands print goes nowhere then.
+        environment.stdout = open(os.devnull, "wb")  # noqa: SIM115
+    has_own_stdout = settings.output in _OWN_STDOUT
+    is_live = (
+        environment.stderr_is_terminal
+        and not (settings.quiet or environment.stdout_is_pipe)
+        and not (has_own_stdout and environment.stdout_is_terminal)
+    )
+    notes, write = Notes(environment, names_queues=names_queues), _write
+    if is_live:
+        notes = live = LiveNotes(
+            environment, names_queues=names_queues, colour=settings.wants_colour(is_terminal=True)
+        )
+        write = live.pass_on
+    to_stderr = partial(write, environment.stderr)
+    if options.keeps_result:
+        return notes, Outputs(None, to_stderr)
+    to_stdout = to_stderr if has_own_stdout else partial(write, environment.stdout)
+    return notes, Outputs(to_stdout, to_stderr)
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    """Pass on what a command printed; the command keeps running if nobody reads it."""
+    with suppress(OSError):
+        stream.write(data)
+        stream.flush()
+
+
+def _chores(
+    options: WorkerOptions, queues: Sequence[WorkQueue], notes: Notes, service: Service
+) -> list[tuple[float, Callable[[], object]]]:
+    settings = options.settings
+    chores: list[tuple[float, Callable[[], object]]] = []
+    if options.clean_s is not None:
+        chores.append((options.clean_s, partial(clean, queues, notes, service.history)))
+    if notes.tick_s is not None:
+        # As often as the live line, which shows the count, is drawn.
+        chores.append((notes.tick_s, partial(count, queues, notes)))
+    if settings.server.url.startswith(LOCAL):
+        # It is started when it is needed, also if it has been killed since.
+        server = settings.local_server(settings.server.url)
+        chores.append((_REVIVE_S, server.ensure_running))
+    return chores
+
+
+def _report(
+    options: WorkerOptions,
+    queues: Sequence[WorkQueue],
+    worker: Worker,
+    service: Service,
+    log: JobLog | None,
+) -> None:
+    """Write what the worker does, until it ends."""
+    settings, environment = options.settings, options.settings.environment
+    names = [escaped(queue.name) for queue in queues]
+    tally = Tally(
+        EVENTS,
+        None,
+        dry_run=False,
+        facts={"queues": names},
+        where=partial(summary_end, settings, ", ".join(names)),
+    )
+    failure: RwqError | None = None
+    with settings.out.begin_tally(tally) as out:
+        try:
+            with service.supervision:
+                service.begin(counts_items=(options.listen, options.clean_s) != (None, None))
+                for events in worker.events():
+                    if log is not None:
+                        log.write(joblog_lines(events))
+                    out.report_batch(events)
+                    if settings.output in _OWN_STDOUT:
+                        # Otherwise stdout is the commands', and its reader may stall.
+                        environment.flush()
+        except RwqError as error:
+            failure = error
+        finally:
+            environment.note_above = None
+            if log is not None:
+                log.close()
+    if failure is not None:
+        if tally.has_work:
+            environment.note(tally.summary())
+        # Outside the block: what was done does not make this error a partial success.
+        raise failure
+    out.finish()

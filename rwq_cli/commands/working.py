@@ -1,213 +1,200 @@
-"""What `rwq work` shows: its plan, its events and notes, and what supervisors ask for."""
+"""The options of `rwq work`, and what they ask for, without a server."""
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Mapping
 from math import inf
-from typing import BinaryIO
+from typing import Annotated, NamedTuple
 
-from rwq_cli.cli.connect import summary_end
-from rwq_cli.cli.settings import LOCAL, Settings
-from rwq_cli.commands.serving import Service
-from rwq_cli.core.batches import ProgressListener
-from rwq_cli.core.errors import RwqError
-from rwq_cli.core.items.lease import lease_from
-from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.work.job import Job, RetryPolicy
-from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.escape import escaped
-from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.tally import DRY_RUN, Tally
-from rwq_cli.views.working import (
-    EVENTS,
-    NO_PLAN,
-    PLAN_FIELDS,
-    LiveNotes,
-    Planned,
-    joblog_lines,
-    plan_sections,
-    work_metrics,
-)
-from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.notes import JobLog, Notes, clean, count
-from rwq_cli.work.plan import Plan
-from rwq_cli.work.programs import BadArguments
-from rwq_cli.work.running import Outputs
-from rwq_cli.work.worker import Worker
+import typer
 
-# How often a worker sees to it that its embedded server runs.
-_REVIVE_S = 2.0
-# These formats write events or a summary to stdout, so commands must not.
-_OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
+from rwq_cli.cli import options
+from rwq_cli.cli.connect import server_variables
+from rwq_cli.commands import Duration, InvalidArgument, Settings, option
+from rwq_cli.core.clock import RESULT_TTL_S
+from rwq_cli.core.work.control import RECONNECT_S, WorkOptions
+from rwq_cli.core.work.job import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail, RetryPolicy
+from rwq_cli.work.invocations import Input, Invocations, check_command
+from rwq_cli.work.programs import find_program
+from rwq_cli.work.running import RESULT_BYTES_MAX, Limits
+
+# A command must not notify systemd in the name of its worker.
+_SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
+# How long the server may take to acknowledge the last ends of a stopped worker: less than the 10 s
+# after which containers are killed.
+STOP_S = 8.0
+_RESULT = f"Keep its stdout as the result; at most {RESULT_BYTES_MAX >> 20} MiB."
 
 
-def show_plan(
-    settings: Settings,
-    queues: Sequence[WorkQueue],
-    invocations: Invocations,
-    policy: RetryPolicy,
-    count: int,
-) -> ExitStatus:
-    plan = NO_PLAN
-    if items := list(lease_from(queues, count, dry_run=True)):
-        handles, holder = {queue.name: queue for queue in queues}, queues[0].holder
-        jobs = []
-        for item in items:
-            queue, data, returns = handles[item.queue], item.data or b"", item.returns or 0
-            is_last = policy.is_last(returns + 1)
-            jobs.append(Job(queue, item.item_id, data, holder, returns, is_last, deadline_s=inf))
-        try:
-            plan = Planned(items, invocations.of(jobs, dry_run=True), None)
-        except BadArguments as error:
-            plan = Planned(items, None, str(error))
-        settings.environment.note(f"{DRY_RUN}this would be run next")
-    elif settings.output.is_table and not settings.quiet:
-        names = ", ".join(escaped(queue.name) for queue in queues)
-        settings.out.text(f"No item to work on in {names}.\n")
-    # JSON always has a record.
-    plans = [plan] if items or settings.output is OutputFormat.JSON else []
-    settings.out.describe(plans, PLAN_FIELDS, plan_sections)
-    return ExitStatus.OK
+class WorkerOptions(NamedTuple):
+    """What a worker runs, and how: the options of the command."""
 
-
-def notes_and_outputs(
-    settings: Settings, queues: Sequence[WorkQueue], *, result: bool
-) -> tuple[Notes, Outputs]:
-    environment = settings.environment
-    if environment.stdout_is_closed:
-        # What commands print goes nowhere then.
-        environment.stdout = open(os.devnull, "wb")  # noqa: SIM115
-    has_own_stdout = settings.output in _OWN_STDOUT
-    is_live = (
-        environment.stderr_is_terminal
-        and not (settings.quiet or environment.stdout_is_pipe)
-        and not (has_own_stdout and environment.stdout_is_terminal)
+    settings: Settings
+    words: Annotated[
+        list[bytes] | None,
+        typer.Argument(
+            metavar="COMMAND [ARG...]",
+            help="The command and its arguments.",
+            parser=os.fsencode,
+            hidden=True,
+        ),
+    ] = None
+    jobs: Annotated[int, option("-j, --jobs N", "Run N at once; 0: one per core.", min=0)] = 1
+    lease_s: options.LeaseForOption = options.DEFAULT_LEASE
+    is_fair: options.FairOption = False
+    max_time_s: Annotated[
+        Duration | None, option("--max-time DUR", "End a command that runs longer, as a failure.")
+    ] = None
+    kill_after_s: Annotated[
+        Duration, option("--kill-after DUR", "Send SIGKILL this long after SIGTERM.")
+    ] = Duration(10)
+    retries: Annotated[int, option("--retries N", "Retry a failed item up to N times.", min=0)] = (
+        RETRIES
     )
-    names_queues = len(queues) > 1
-    notes, write = Notes(environment, names_queues=names_queues), _write
-    if is_live:
-        notes = live = LiveNotes(
-            environment, names_queues=names_queues, colour=settings.wants_colour(is_terminal=True)
+    backoff_s: Annotated[Duration, option("--backoff DUR", "The first delay; doubles.")] = Duration(
+        BACKOFF_S
+    )
+    backoff_max_s: Annotated[Duration, option("--backoff-max DUR", "The longest delay.")] = (
+        Duration(BACKOFF_MAX_S)
+    )
+    on_fail: Annotated[OnFail, option("--on-fail HOW", "Then bury, release, reject or stop.")] = (
+        OnFail.BURY
+    )
+    input: Annotated[
+        Input | None, option("--input HOW", "Data by stdin, as a line, by file, arg or none.")
+    ] = None
+    batch: Annotated[
+        int | None,
+        option("--batch N", "Up to N items per command, as JSON lines on stdin.", min=1),
+    ] = None
+    task_dir: Annotated[
+        str | None, option("--task-dir DIR", 'Run DIR/NAME for data ["NAME", [ARGS]].')
+    ] = None
+    keeps_result: Annotated[bool, option("--result", _RESULT)] = False
+    result_ttl_s: Annotated[
+        Duration,
+        option("--result-ttl DUR", "Keep the result for this long.", options.result_duration),
+    ] = Duration(RESULT_TTL_S)
+    drains: Annotated[bool, option("--drain", "End when none is left to lease or retry.")] = False
+    max_items: Annotated[int | None, option("--max N", "End after N items.", min=1)] = None
+    max_failures: Annotated[
+        int | None, option("--max-failures N", "End after N failures.", min=1)
+    ] = None
+    idle_s: Annotated[Duration | None, option("--idle DUR", "End when idle for this long.")] = None
+    grace_s: Annotated[
+        Duration | None,
+        option("--grace DUR", "When stopped, end commands after this.  [default: never]"),
+    ] = None
+    reconnect_s: Annotated[
+        Duration, option("--reconnect DUR", "Keep trying to reconnect for this long.")
+    ] = Duration(RECONNECT_S)
+    rate: options.RateOption = None
+    clean_s: Annotated[Duration | None, option("--clean DUR", "Do a light clean this often.")] = (
+        None
+    )
+    joblog: Annotated[str | None, option("--joblog FILE", "Append a TSV line per item.")] = None
+    notify: options.NotifyOption = False
+    listen: options.ListenOption = None
+    dry_run: Annotated[bool, option("--dry-run", "Show the next item and its command.")] = False
+
+    def check(self) -> None:
+        """Raise `InvalidArgument` if options exclude each other, or cannot work."""
+        if self.task_dir is not None:
+            self._check_tasks(self.task_dir)
+        else:
+            check_command(
+                self.words or (),
+                self.input,
+                is_batch=self.batch is not None,
+                keeps_result=self.keeps_result,
+            )
+        if self.clean_s is not None and self.clean_s < 1:
+            raise InvalidArgument(
+                "--clean must be at least 1s", "a clean looks twice, a second apart"
+            )
+        if self.max_time_s is not None and self.max_time_s <= 0:
+            raise InvalidArgument(
+                "--max-time must be longer than 0", "without it, there is no limit"
+            )
+        if self.backoff_s > self.backoff_max_s:
+            raise InvalidArgument(
+                "--backoff is longer than --backoff-max",
+                f"--backoff-max {self.backoff_s} allows it",
+            )
+
+    def _check_tasks(self, task_dir: str) -> None:
+        if self.words:
+            raise InvalidArgument(
+                "--task-dir and a command cannot be used together", "the data names the command"
+            )
+        if self.batch is not None or self.input not in (None, Input.STDIN, Input.NONE):
+            wrong = "--batch" if self.batch is not None else f"--input {self.input}"
+            raise InvalidArgument(
+                f"--task-dir and {wrong} cannot be used together", "a task gets one item on stdin"
+            )
+        if not os.path.isdir(task_dir):
+            raise InvalidArgument(f"--task-dir: no such directory: {task_dir}", "check the path")
+
+    def find_program(self) -> bytes | None:
+        """Find the command's program; None for tasks. Raises `CannotRun` if it cannot be run."""
+        if not self.words:
+            return None
+        return find_program(self.words[0], self._variables.get("PATH", os.defpath))
+
+    @property
+    def _variables(self) -> Mapping[str, str]:
+        return self.settings.environment.variables
+
+    def make_invocations(self, program: bytes | None) -> Invocations:
+        """Return what makes the commands, with the environment that they inherit."""
+        settings, variables = self.settings, self._variables
+        directory = self.task_dir and os.fsencode(os.path.abspath(self.task_dir))
+        return Invocations(
+            words=self.words or [],
+            program=program,
+            task_dir=directory or None,
+            input=self.input,
+            is_batch=self.batch is not None,
+            inherited={
+                **{os.fsencode(name): os.fsencode(value) for name, value in variables.items()},
+                **server_variables(settings),
+                **dict.fromkeys(_SYSTEMD if self.notify else ()),
+            },
+            holder_prefix=settings.holder_of(""),
+            lease_s=self.lease_s,
+            file_directory=variables.get("TMPDIR") or "/tmp",
         )
-        write = live.pass_on
-    to_stderr = partial(write, environment.stderr)
-    if result:
-        return notes, Outputs(None, to_stderr)
-    to_stdout = to_stderr if has_own_stdout else partial(write, environment.stdout)
-    return notes, Outputs(to_stdout, to_stderr)
+
+    @property
+    def concurrency(self) -> int:
+        return self.jobs or _cores()
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_time_s, self.kill_after_s, self.grace_s)
+
+    @property
+    def policy(self) -> RetryPolicy:
+        return RetryPolicy(self.retries, self.backoff_s, self.backoff_max_s, on_fail=self.on_fail)
+
+    def of_loop(self) -> WorkOptions:
+        """Return the options of the loop, where what is not limited is endless."""
+        return WorkOptions(
+            fair=self.is_fair,
+            concurrency=self.concurrency,
+            for_s=self.lease_s,
+            policy=self.policy,
+            result_ttl_s=self.result_ttl_s,
+            drain=self.drains,
+            max_items=inf if self.max_items is None else self.max_items,
+            max_failures=inf if self.max_failures is None else self.max_failures,
+            idle_s=inf if self.idle_s is None else self.idle_s,
+            reconnect_s=self.reconnect_s,
+            rate=self.rate or inf,
+            stop_s=STOP_S,
+        )
 
 
-def _write(stream: BinaryIO, data: bytes) -> None:
-    """Pass on what a command printed; the command keeps running if nobody reads it."""
-    with suppress(OSError):
-        stream.write(data)
-        stream.flush()
-
-
-def run_plan(
-    settings: Settings,
-    queues: Sequence[WorkQueue],
-    plan: Plan,
-    invocations: Invocations,
-    *,
-    joblog: str | None,
-    notify: bool,
-    listen: tuple[str, int] | None,
-) -> ExitStatus:
-    """Run a worker to its end."""
-    # The live line replaces the display of progress.
-    settings.end_progress()
-    for queue in queues:
-        queue.connection.progress = ProgressListener()
-    notes, outputs = notes_and_outputs(settings, queues, result=plan.options.keeps_result)
-    log = None if joblog is None else JobLog(joblog, settings.environment.error)
-    service = Service(
-        settings,
-        queues[0].connection.root,
-        lambda: queues,
-        lambda: work_metrics(notes.progress),
-        notify=notify,
-        listen=listen,
-    )
-    worker = Worker(
-        partial(queues[0].work, more_queues=queues[1:], batch=plan.options.batch, **plan.work),
-        invocations,
-        outputs,
-        plan.limits,
-        notes,
-        service.supervision,
-        _chores(settings, queues, plan, notes, service),
-        # Neither the job log nor a summary shows them.
-        yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
-    )
-    counts_items = listen is not None or plan.options.clean_s is not None
-    _run(settings, queues, worker, service, log, counts_items=counts_items)
-    is_incomplete = log is not None and log.is_incomplete
-    # Partial even if all items were given up.
-    return ExitStatus.PARTIAL if worker.has_failed or is_incomplete else ExitStatus.OK
-
-
-def _chores(
-    settings: Settings,
-    queues: Sequence[WorkQueue],
-    plan: Plan,
-    notes: Notes,
-    service: Service,
-) -> list[tuple[float, Callable[[], object]]]:
-    chores: list[tuple[float, Callable[[], object]]] = []
-    if plan.options.clean_s is not None:
-        chores.append((plan.options.clean_s, partial(clean, queues, notes, service.history)))
-    if notes.tick_s is not None:
-        # As often as the live line, which shows the count, is drawn.
-        chores.append((notes.tick_s, partial(count, queues, notes)))
-    if settings.server.url.startswith(LOCAL):
-        # It is started when it is needed, also if it has been killed since.
-        server = settings.local_server(settings.server.url)
-        chores.append((_REVIVE_S, server.ensure_running))
-    return chores
-
-
-def _run(
-    settings: Settings,
-    queues: Sequence[WorkQueue],
-    worker: Worker,
-    service: Service,
-    log: JobLog | None,
-    *,
-    counts_items: bool,
-) -> None:
-    names = ", ".join(escaped(queue.name) for queue in queues)
-    tally = Tally(
-        EVENTS,
-        None,
-        dry_run=False,
-        facts={"queues": [escaped(queue.name) for queue in queues]},
-        where=partial(summary_end, settings, names),
-    )
-    out = settings.out.begin_tally(tally)
-    environment = settings.environment
-    failure: RwqError | None = None
-    with out:
-        try:
-            with service.supervision:
-                service.begin(counts_items=counts_items)
-                for events in worker.events():
-                    if log is not None:
-                        log.write(joblog_lines(events))
-                    out.report_batch(events)
-                    if settings.output in _OWN_STDOUT:
-                        # Otherwise stdout is the commands', and its reader may stall.
-                        environment.flush()
-        except RwqError as error:
-            failure = error
-        finally:
-            environment.note_above = None
-            if log is not None:
-                log.close()
-    if failure is not None:
-        if tally.has_work:
-            environment.note(tally.summary())
-        # Outside the block: what was done does not make this error a partial success.
-        raise failure
-    out.finish()
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

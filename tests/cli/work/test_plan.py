@@ -1,25 +1,33 @@
-"""The plan of a worker, made from its options without a server."""
+"""What the options of `rwq work` ask for, without a server."""
 
+import io
 from math import inf
 from pathlib import Path
 
-from rwq_cli.work.plan import Options, make_plan
+from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.working import WorkerOptions
+from rwq_cli.environment import Environment
 
-OPTIONS = Options([b"true"])
-PATH = "/usr/bin:/bin"
+VARIABLES = {"PATH": "/usr/bin:/bin", "RWQ_URL": "redis://here", "TMPDIR": "/tmp/x"}
+SETTINGS = Settings(Environment(VARIABLES, *(io.BytesIO() for _ in range(3))))
+OPTIONS = WorkerOptions(SETTINGS, [b"true"])
 
 
 def test_what_is_not_limited_is_endless() -> None:
-    plan = make_plan(OPTIONS, PATH)
-    assert plan.program in (b"/usr/bin/true", b"/bin/true")
-    limits = [plan.work[name] for name in ("max_items", "max_failures", "idle_s", "rate")]
+    OPTIONS.check()
+    assert OPTIONS.find_program() in (b"/usr/bin/true", b"/bin/true")
+    loop = OPTIONS.of_loop()
+    limits = [loop[name] for name in ("max_items", "max_failures", "idle_s", "rate")]
     assert limits == [inf] * 4
-    plan = make_plan(OPTIONS._replace(jobs=0, rate=2.5, max_items=7), PATH)
-    assert plan.work["concurrency"] >= 1
-    assert (plan.work["rate"], plan.work["max_items"]) == (2.5, 7)
+    loop = OPTIONS._replace(jobs=0, rate=2.5, max_items=7).of_loop()
+    assert loop["concurrency"] >= 1
+    assert (loop["rate"], loop["max_items"]) == (2.5, 7)
 
 
 def test_a_task_directory_needs_no_program(tmp_path: Path) -> None:
-    plan = make_plan(OPTIONS._replace(words=[], task_dir=str(tmp_path)), PATH)
-    assert plan.program is None
-    assert plan.invocations({}, b"", "/tmp").task_dir == bytes(tmp_path)
+    options = OPTIONS._replace(words=None, task_dir=str(tmp_path))
+    options.check()
+    assert options.find_program() is None
+    invocations = options.make_invocations(None)
+    assert invocations.task_dir == bytes(tmp_path)
+    assert invocations.file_directory == "/tmp/x"
