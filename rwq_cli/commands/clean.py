@@ -57,8 +57,6 @@ CLEAN: OutcomeKind[CleanAction] = OutcomeKind(
 )
 
 
-# With --every, pruned entries alone are not worth a summary: they had no items.
-_ROUND = CLEAN._replace(news=CLEAN.news - {Repair.PRUNED.value})
 # How much longer than any call the process may be silent before it counts as stuck.
 _MARGIN_S = 30.0
 
@@ -80,91 +78,14 @@ class CleanOptions(NamedTuple):
     listen: options.ListenOption = None
     all_queues: options.AllQueuesOption = False
 
-
-class Plan(NamedTuple):
-    """How queues are cleaned, once or in rounds.
-
-    Attributes:
-        is_deep: Whether each clean is deep.
-        deep_every: How often one is deep, if not each; None for never.
-    """
-
-    options: CleanOptions
-    is_deep: bool
-    deep_every: Duration | None = None
-
-    def check(self) -> None:
-        """Raise if the output would have no end."""
-        if self.options.every is not None:
-            self.options.settings.check_endless("--every")
-
-    @property
-    def kind(self) -> OutcomeKind[CleanAction]:
-        return CLEAN if self.options.every is None else _ROUND
-
-    def in_words(self, names: str) -> str:
-        """Say which queues are cleaned how, and how often."""
-        depth = "deep" if self.is_deep else "light"
-        more = f" and a deep one every {self.deep_every}" if self.deep_every else ""
-        return f"a {depth} clean of {names} every {self.options.every}{more}"
-
     def burial_notes(self, buried: Sequence[CleanAction]) -> list[str]:
         """Name items that were buried, with the reason, for people."""
-        if self.options.dry_run or self.options.settings.output.is_machine_readable:
+        if self.dry_run or self.settings.output.is_machine_readable:
             return []
-        reason = f"again, after {self.options.bury_after or 0:,} returns"
+        reason = f"again, after {self.bury_after or 0:,} returns"
         return [
             f"rwq: {escaped(repair.item_id)}: buried: {repair.state} {reason}" for repair in buried
         ]
-
-
-class Cleaning:
-    """Cleans queues as planned; `actions` counts the repairs by queue and kind."""
-
-    def __init__(self, plan: Plan, opened: OpenQueues) -> None:
-        self._plan, self._opened = plan, opened
-        self.actions: Counter[tuple[bytes, Repair]] = Counter()
-
-    def clean(
-        self,
-        queue: WorkQueue,
-        where: Callable[[], str],
-        *,
-        is_deep: bool,
-        warns: bool = True,
-        history: "HistoryWriter | None" = None,
-    ) -> None:
-        """Clean one queue."""
-        options = self._plan.options
-
-        def repairs(queue: WorkQueue) -> Iterator[list[CleanAction]]:
-            batches = clean_queue(
-                queue,
-                deep=is_deep,
-                grace_s=options.grace_s,
-                bury_after=options.bury_after,
-                dry_run=options.dry_run,
-                history=history,
-            )
-            return warn_if_missing(options.settings, queue, batches) if warns else batches
-
-        name = "" if self._opened.is_one else escaped(queue.name)
-        tally = Tally(self._plan.kind, queue.name, dry_run=options.dry_run, where=where, name=name)
-        with options.settings.out.begin_tally(tally) as out:
-            buried: list[CleanAction] = []
-            try:
-                for batch in self._opened.read_one(repairs, queue):
-                    out.report_batch(batch)
-                    self.actions.update((queue.name, repair.action) for repair in batch)
-                    buried += (repair for repair in batch if repair.action is Repair.BURIED)
-                    del buried[NAMED_FAILURES:]
-            except ServerError:
-                if options.every is not None:
-                    out.note_unfinished()
-                raise
-            for line in self._plan.burial_notes(buried):
-                options.settings.environment.error(line)
-        out.finish()
 
 
 # The exit codes whose meaning --every changes.
@@ -192,7 +113,7 @@ def light(
     rwq clean light --all-queues --bury-after 3
     rwq clean light -q jobs --every 30s --deep-every 6h
     """
-    return _run(Plan(cleaning, is_deep=False, deep_every=deep_every))
+    return _run(cleaning, is_deep=False, deep_every=deep_every)
 
 
 @command(record=CLEAN_FIELDS, exits=_EXITS, needs=_NEEDS)
@@ -205,49 +126,116 @@ def deep(_: Settings, cleaning: CleanOptions) -> ExitStatus:
     rwq clean deep -q jobs --grace 5s
     rwq clean deep -q jobs --bury-after 3
     """
-    return _run(Plan(cleaning, is_deep=True))
+    return _run(cleaning, is_deep=True)
 
 
-def _run(plan: Plan) -> ExitStatus:
-    plan.check()
-    settings = plan.options.settings
-    opened = OpenQueues(settings, all_queues=plan.options.all_queues, changes=True)
-    if plan.options.every is not None:
-        return _Rounds(plan, opened, plan.options.every).run()
-    if not opened.find().is_one:
-        settings.out.continue_until_end()
-    cleaning = Cleaning(plan, opened)
-    for queue in opened.queues:
-        where = partial(summary_end, settings, escaped(queue.name) if opened.is_one else None)
-        cleaning.clean(queue, where, is_deep=plan.is_deep)
-    return settings.out.end()
+def _run(options: CleanOptions, *, is_deep: bool, deep_every: Duration | None = None) -> ExitStatus:
+    if options.every is None:
+        return Cleaner(options, is_deep=is_deep).run()
+    return RoundsCleaner(options, options.every, is_deep=is_deep, deep_every=deep_every).run()
 
 
-class _Rounds:
-    """A clean about as often as `every` says, until it is stopped."""
+class Cleaner:
+    """Cleans queues, once each, and counts the repairs by queue and kind."""
 
-    def __init__(self, plan: Plan, opened: OpenQueues, every: Duration) -> None:
+    kind = CLEAN
+
+    def __init__(self, options: CleanOptions, *, is_deep: bool) -> None:
+        self._options, self._is_deep = options, is_deep
+        self._settings, self._environment = options.settings, options.settings.environment
+        self._opened = OpenQueues(self._settings, all_queues=options.all_queues, changes=True)
+        self._actions: Counter[tuple[bytes, Repair]] = Counter()
+
+    def run(self) -> ExitStatus:
+        opened, out = self._opened.find(), self._settings.out
+        if not opened.is_one:
+            out.continue_until_end()
+        for queue in opened.queues:
+            name = escaped(queue.name) if opened.is_one else None
+            where = partial(summary_end, self._settings, name)
+            self._clean(queue, where, is_deep=self._is_deep)
+        return out.end()
+
+    def _clean(
+        self,
+        queue: WorkQueue,
+        where: Callable[[], str],
+        *,
+        is_deep: bool,
+        warns: bool = True,
+        history: "HistoryWriter | None" = None,
+    ) -> None:
+        """Clean one queue."""
+        options = self._options
+
+        def repairs(queue: WorkQueue) -> Iterator[list[CleanAction]]:
+            batches = clean_queue(
+                queue,
+                deep=is_deep,
+                grace_s=options.grace_s,
+                bury_after=options.bury_after,
+                dry_run=options.dry_run,
+                history=history,
+            )
+            return warn_if_missing(self._settings, queue, batches) if warns else batches
+
+        name = "" if self._opened.is_one else escaped(queue.name)
+        tally = Tally(self.kind, queue.name, dry_run=options.dry_run, where=where, name=name)
+        with self._settings.out.begin_tally(tally) as out:
+            buried: list[CleanAction] = []
+            try:
+                for batch in self._opened.read_one(repairs, queue):
+                    out.report_batch(batch)
+                    self._actions.update((queue.name, repair.action) for repair in batch)
+                    buried += (repair for repair in batch if repair.action is Repair.BURIED)
+                    del buried[NAMED_FAILURES:]
+            except ServerError:
+                if options.every is not None:
+                    out.note_unfinished()
+                raise
+            for line in options.burial_notes(buried):
+                self._environment.error(line)
+        out.finish()
+
+
+class RoundsCleaner(Cleaner):
+    """Cleans queues about as often as `--every` says, until it is stopped.
+
+    Args:
+        deep_every: How often a clean is deep, if not each is; None for never.
+    """
+
+    # Pruned entries alone are not worth a summary: they had no items.
+    kind = CLEAN._replace(news=CLEAN.news - {Repair.PRUNED.value})
+
+    def __init__(
+        self,
+        options: CleanOptions,
+        every: Duration,
+        *,
+        is_deep: bool,
+        deep_every: Duration | None = None,
+    ) -> None:
+        options.settings.check_endless("--every")
+        super().__init__(options, is_deep=is_deep)
         from rwq_cli.commands.serving import Service
 
-        self._plan, self._opened, self._every = plan, opened, every
-        settings = plan.options.settings
-        self._environment = settings.environment
+        self._every, self._deep_every = every, deep_every
         # A round that did something says so.
-        settings.out.continue_until_end()
-        settings.out.interrupted_text = ""
-        self._cleaning = Cleaning(plan, opened)
+        self._settings.out.continue_until_end()
+        self._settings.out.interrupted_text = ""
         self._queues: list[WorkQueue] = []
         # The number of complete rounds by depth.
         self._rounds: Counter[str] = Counter()
-        connection = opened.connection
+        connection = self._opened.connection
         limits = (connection.connect_timeout_s, connection.reply_timeout_s, connection.patience_s)
         self._service = Service(
-            settings,
+            self._settings,
             connection,
             lambda: self._queues,
             self._metrics,
-            notify=plan.options.notify,
-            listen=plan.options.listen,
+            notify=options.notify,
+            listen=options.listen,
             silence_s=_MARGIN_S + sum(limits),
         )
 
@@ -255,24 +243,21 @@ class _Rounds:
         from rwq_cli.core.clock import Clock
         from rwq_cli.service.supervision import Beats, Rounds, jittered
 
-        opened, supervision = self._opened, self._service.supervision
-        beats = Beats(Clock(), opened.connection.progress, supervision.beat)
-        opened.connection.progress = beats
+        connection, supervision = self._opened.connection, self._service.supervision
+        beats = Beats(Clock(), connection.progress, supervision.beat)
+        connection.progress = beats
         rounds = Rounds(self._every, beats, supervision=supervision, note=self._note)
-        deep_every_s = self._plan.deep_every or inf
+        deep_every_s = self._deep_every or inf
         # Processes that start together should not run their deep cleans together.
         deep_at_s = beats.monotonic() + deep_every_s * random()
         with ending_on_terminate(), supervision:
-            what, where = (
-                self._plan.in_words(opened.names),
-                self._plan.options.settings.server_label,
-            )
-            self._environment.note(f"rwq: running {what} on {where}")
+            where = self._settings.server_label
+            self._environment.note(f"rwq: running {self.in_words()} on {where}")
             self._service.begin(counts_items=True)
             for number in rounds:
-                is_deep = self._plan.is_deep or beats.monotonic() >= deep_at_s
+                is_deep = self._is_deep or beats.monotonic() >= deep_at_s
                 try:
-                    self._clean(beats, is_deep=is_deep, warns=number == 1)
+                    self._clean_all(beats, is_deep=is_deep, warns=number == 1)
                 except ServerError as error:
                     rounds.failed(error)
                     continue
@@ -282,20 +267,20 @@ class _Rounds:
                     deep_at_s = beats.monotonic() + jittered(deep_every_s)
         return ExitStatus.OK
 
-    def _clean(self, beats: "Beats", *, is_deep: bool, warns: bool) -> None:
+    def in_words(self) -> str:
+        """Say which queues are cleaned how, and how often."""
+        depth = "deep" if self._is_deep else "light"
+        more = f" and a deep one every {self._deep_every}" if self._deep_every else ""
+        return f"a {depth} clean of {self._opened.names} every {self._every}{more}"
+
+    def _clean_all(self, beats: "Beats", *, is_deep: bool, warns: bool) -> None:
         """Clean all queues once."""
-        opened = self._opened
-        self._queues[:] = opened.find().queues
+        self._queues[:] = self._opened.find().queues
         for queue in self._queues:
             # On a cluster, each queue has a connection of its own.
             queue.clock = queue.connection.progress = beats
-            self._cleaning.clean(
-                queue,
-                self._time,
-                is_deep=is_deep,
-                warns=warns,
-                history=self._service.history,
-            )
+            history = self._service.history
+            self._clean(queue, self._time, is_deep=is_deep, warns=warns, history=history)
             # Raises if nobody reads the results any more.
             self._environment.stdout.flush()
         self._rounds["deep" if is_deep else "light"] += 1
@@ -307,7 +292,7 @@ class _Rounds:
         rounds = [({"depth": depth}, number) for depth, number in self._rounds.copy().items()]
         repairs = [
             ({"queue": queue, "action": action.value}, number)
-            for (queue, action), number in self._cleaning.actions.copy().items()
+            for (queue, action), number in self._actions.copy().items()
         ]
         return [
             Metric("clean_rounds_total", "Complete rounds of this process.", rounds, "counter"),
@@ -323,7 +308,7 @@ class _Rounds:
 
     def _status(self) -> str:
         counts = dict.fromkeys(Repair, 0)
-        for (_, action), number in self._cleaning.actions.items():
+        for (_, action), number in self._actions.items():
             counts[action] += number
         what = ", ".join(f"{action} {number:,}" for action, number in counts.items() if number)
         rounds = human.counted(self._rounds.total(), "round")

@@ -123,25 +123,8 @@ def test_a_listing_refuses_what_it_cannot_find() -> None:
 LIGHT = clean.CleanOptions(settings(), every=Duration(30), bury_after=2)
 
 
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [
-        (clean.Plan(LIGHT, is_deep=False), "a light clean of jobs every 30s"),
-        (clean.Plan(LIGHT, is_deep=True), "a deep clean of jobs every 30s"),
-        (
-            clean.Plan(LIGHT, is_deep=False, deep_every=Duration(7200)),
-            "a light clean of jobs every 30s and a deep one every 2h",
-        ),
-    ],
-)
-def test_a_clean_in_rounds_is(plan: clean.Plan, words: str) -> None:
-    assert plan.in_words("jobs") == words
-
-
 def test_pruned_entries_are_news_of_one_clean_only() -> None:
-    once = clean.Plan(LIGHT._replace(every=None), is_deep=False)
-    rounds = clean.Plan(LIGHT, is_deep=False)
-    assert once.kind.news - rounds.kind.news == {"pruned"}
+    assert clean.Cleaner.kind.news - clean.RoundsCleaner.kind.news == {"pruned"}
 
 
 @pytest.mark.parametrize(
@@ -153,16 +136,14 @@ def test_pruned_entries_are_news_of_one_clean_only() -> None:
     ],
 )
 def test_a_clean_names_to_people_what_it_buried(more: dict[str, Any], lines: list[str]) -> None:
-    plan = clean.Plan(LIGHT._replace(**more), is_deep=False)
     action = CleanAction(b"a", Repair.BURIED, State.ABANDONED, "processing")
-    assert plan.burial_notes([action]) == lines
+    assert LIGHT._replace(**more).burial_notes([action]) == lines
 
 
 def test_rounds_of_cleans_are_no_json_document() -> None:
     endless = LIGHT._replace(settings=settings(output="json"))
     with pytest.raises(InvalidArgument, match="--every"):
-        clean.Plan(endless, is_deep=False).check()
-    clean.Plan(endless._replace(every=None), is_deep=False).check()
+        clean.RoundsCleaner(endless, Duration(30), is_deep=False)
 
 
 @pytest.mark.parametrize(

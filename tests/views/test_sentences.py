@@ -175,11 +175,11 @@ def _of_services() -> Iterator[object]:
     for number in NUMBERS:
         actions = {(b"jobs", repair): number * at for at, repair in enumerate(Repair)}
         service = SimpleNamespace(
-            _cleaning=SimpleNamespace(actions=actions),
+            _actions=actions,
             _rounds=Counter({"jobs": number}),
             _opened=SimpleNamespace(label="jobs"),
         )
-        yield clean._Rounds._status(service)
+        yield clean.RoundsCleaner._status(service)
     servers = [ServerStatus(), ServerStatus(refusal=Refusal.WRITE_ERRORS, node="db:1")]
     with pytest.MonkeyPatch.context() as patched:
         for number in range(3):
