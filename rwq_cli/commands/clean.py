@@ -57,6 +57,8 @@ CLEAN: OutcomeKind[CleanAction] = OutcomeKind(
 )
 
 
+# With --every, pruned entries alone are not worth a summary: they had no items.
+_ROUND = CLEAN._replace(news=CLEAN.news - {Repair.PRUNED.value})
 # How much longer than any call the process may be silent before it counts as stuck.
 _MARGIN_S = 30.0
 
@@ -205,8 +207,7 @@ class RoundsCleaner(Cleaner):
         deep_every: How often a clean is deep, if not each is; None for never.
     """
 
-    # Pruned entries alone are not worth a summary: they had no items.
-    kind = CLEAN._replace(news=CLEAN.news - {Repair.PRUNED.value})
+    kind = _ROUND
 
     def __init__(
         self,
