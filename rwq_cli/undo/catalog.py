@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.state.snapshots import ItemSnapshot
 from rwq_cli.environment import os_reason
-from rwq_cli.input.export_reader import parse_header, parse_line
+from rwq_cli.input.export_reader import ControlLine, parse_line
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_lines import (
     BEGUN_LINE,
@@ -21,19 +19,20 @@ from rwq_cli.output.export_lines import (
     UndoState,
 )
 from rwq_cli.undo.directory import UNDONE, lock, numbered, open_undo_file
-from rwq_cli.undo.run import UndoFileBusy, UndoReader
+from rwq_cli.undo.run import UndoFileBusy, UndoReader, read_header
 
 OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
 IN_USE = "another rwq is writing or restoring it"
-# The trailer, and an undo that has begun since, are in the last bytes; and how long a header is.
-_TAIL_BYTES, _HEADER_BYTES = 4096, 65536
+# The trailer, and an undo that has begun since, are in the last bytes.
+_TAIL_BYTES = 4096
 
 
 class NothingToUndo(RwqError, code="nothing-to-undo"): ...
 
 
 class UndoEntry(NamedTuple):
-    """An undo file. One that cannot be read has no header, and says why."""
+    """An undo file. One that cannot be read has no header, and says why; one whose writer was
+    killed does not say how much it has."""
 
     number: int
     path: Path
@@ -41,8 +40,8 @@ class UndoEntry(NamedTuple):
     file_bytes: int
     state: UndoState
     header: ExportHeader | None = None
-    items: int = 0
-    results: int = 0
+    items: int | None = 0
+    results: int | None = 0
     reason: str | None = None
 
     @property
@@ -66,77 +65,44 @@ def _read(number: int, path: Path) -> UndoEntry:
     )
     try:
         with open_undo_file(path) as file:
-            header = _read_header(file, path)
-            trailer = _read_trailer(file) or _count(file)
+            _, header = read_header(file, path)
+            trailer, has_begun = _read_end(file)
     except FileNotFoundError:
         raise
     except OSError as error:
         return entry._replace(reason=os_reason(error))
     except InvalidArgument as error:
         return entry._replace(reason=error.message.replace(str(path), "it"))
-    state = UndoState.RESTORED if path.name.endswith(UNDONE) else trailer.state
-    time_ms = (header.origin and header.origin.written_ms) or entry.time_ms
+    state = UndoState.UNUSED if trailer is None else trailer.state
+    if path.name.endswith(UNDONE):
+        state = UndoState.RESTORED
+    elif has_begun:
+        state = UndoState.BEGUN
     return entry._replace(
-        time_ms=time_ms, header=header, items=trailer.items, results=trailer.results, state=state
+        time_ms=(header.origin and header.origin.written_ms) or entry.time_ms,
+        header=header,
+        items=trailer and trailer.items,
+        results=trailer and trailer.results,
+        state=state,
     )
 
 
-def _read_header(file: BinaryIO, path: Path) -> ExportHeader:
-    line = file.readline(_HEADER_BYTES)
-    if not line:
-        raise InvalidArgument("it is empty")
-    if not line.endswith(b"\n"):
-        raise InvalidArgument("its header is cut off")
-    header = parse_header(line.rstrip(b"\n"), str(path))
-    if header.origin is None:
-        raise InvalidArgument("it is an export, not an undo file")
-    return header
-
-
-def _read_trailer(file: BinaryIO) -> Trailer | None:
-    """Return the trailer, if the file ends with one; an undo may have begun since."""
-    start, end = file.tell(), file.seek(0, os.SEEK_END)
-    file.seek(max(start, end - _TAIL_BYTES))
+def _read_end(file: BinaryIO) -> tuple[Trailer | None, bool]:
+    """Return the trailer, if the file ends with one, and whether an undo has begun since."""
+    file.seek(max(file.tell(), file.seek(0, os.SEEK_END) - _TAIL_BYTES))
     lines = [b"", b"", *file.read().splitlines(keepends=True)]
     has_begun = lines[-1] == BEGUN_LINE
-    trailer = _trailer_of(lines[-2 if has_begun else -1])
-    file.seek(start)
-    return trailer and trailer._replace(state=UndoState.BEGUN if has_begun else trailer.state)
+    return _trailer_of(lines[-2 if has_begun else -1]), has_begun
 
 
 def _trailer_of(line: bytes) -> Trailer | None:
     with suppress(BadRecord):
         if line.startswith(b'{"closed"') and line.endswith(b"\n"):
             _, entry = parse_line(line)
-            if not isinstance(entry, ItemSnapshot | Result) and entry.word is ControlWord.CLOSED:
+            if isinstance(entry, ControlLine) and entry.word is ControlWord.CLOSED:
                 value = entry.value
                 return Trailer(value.items, value.results, value.state)
     return None
-
-
-def _count(file: BinaryIO) -> Trailer:
-    """Count what the rest of a file has, whose writer was killed."""
-    counts = Trailer(0, 0, UndoState.UNUSED)
-    for line in file:
-        # Most lines; parsing them would take many times as long.
-        if line.startswith(b'{"id'):
-            counts = counts._replace(items=counts.items + line.endswith(b"\n"))
-            continue
-        try:
-            _, entry = parse_line(line)
-        except BadRecord:
-            continue
-        if isinstance(entry, ItemSnapshot):
-            counts = counts._replace(items=counts.items + 1)
-        elif isinstance(entry, Result):
-            counts = counts._replace(results=counts.results + 1)
-        elif entry.word is ControlWord.NOT_REMOVED:
-            counts = counts._replace(items=counts.items - 1)
-        elif entry.word is ControlWord.BEGUN:
-            counts = counts._replace(state=UndoState.BEGUN)
-        elif entry.word is ControlWord.CLOSED:
-            counts = counts._replace(state=entry.value.state)
-    return counts
 
 
 def open_latest(

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+from typing import BinaryIO
 
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, RwqError, ServerError
 from rwq_cli.core.inspect.results import Result
@@ -23,6 +24,7 @@ from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_lines import (
     BEGUN_LINE,
     ControlWord,
+    ExportHeader,
     Trailer,
     UndoState,
     control_line,
@@ -30,8 +32,26 @@ from rwq_cli.output.export_lines import (
 )
 from rwq_cli.undo.directory import UNDONE, append, lock, open_undo_file
 
+# No header is longer.
+_HEADER_BYTES = 65536
+
 
 class UndoFileBusy(RwqError, code="undo-file-busy"): ...
+
+
+def read_header(file: BinaryIO, path: Path) -> tuple[bytes, ExportHeader]:
+    """Read the first line of an undo file; raise `InvalidArgument` if it is none."""
+    line = file.readline(_HEADER_BYTES)
+    if not line:
+        raise InvalidArgument(f"{path} is empty")
+    if not line.endswith(b"\n"):
+        raise InvalidArgument(f"{path} has a header that is cut off")
+    header = parse_header(line.rstrip(b"\n"), str(path))
+    if header.origin is None:
+        raise InvalidArgument(
+            f"{path} is an export, not an undo file", f"rwq import reads it: rwq import {path}"
+        )
+    return line, header
 
 
 class UndoReader:
@@ -68,13 +88,8 @@ class UndoReader:
             opened.pop_all()
 
     def _read(self) -> None:
-        first = self._file.readline()
-        self.header = parse_header(first.rstrip(b"\n"), str(self.path))
-        if self.header.origin is None:
-            raise InvalidArgument(
-                f"{self.path} is an export, not an undo file",
-                f"rwq import reads it: rwq import {self.path}",
-            )
+        first, self.header = read_header(self._file, self.path)
+        assert self.header.origin is not None
         self.origin = self.header.origin
         digest = sha256(first)
         in_doubt: set[bytes] = set()

@@ -114,12 +114,12 @@ class TestList:
         assert (result.code, result.notes) == (0, "")
         assert result.text.splitlines() == [
             "7\t0\tunreadable\tnot a regular file",
-            "6\t0\tunreadable\tits header is cut off",
+            "6\t0\tunreadable\tit has a header that is cut off",
             "5\t0\tunreadable\tit is an export, not an undo file",
             "4\t0\tunreadable\tit is an export of version 9, and this rwq reads up to 2",
-            "3\t0\tunreadable\tits header is cut off",
+            "3\t0\tunreadable\tit has a header that is cut off",
             "2\t0\tunreadable\tit is empty",
-            "1\t1\tunused\t",
+            "1\t\tunused\t",
         ]
         # Those of a queue are known to be of it; and an undo says what it passes over.
         assert rwq("undo", "--list", "-q", "jobs", "--fields", "number").text == "1\n"
