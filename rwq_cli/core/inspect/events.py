@@ -142,7 +142,7 @@ class Tail:
         if is_fresh:
             for tail in tails:
                 tail.forget()
-        tracker.has_news.wait(wait_s)
+        tracker.wait(wait_s)
         # Makes certain that the connection still is one.
         tracker.call_all([("PING",)])
         changes = tracker.take()
@@ -169,7 +169,7 @@ class Tail:
             if changes.has_flushed:
                 events.append(Event(name, None, FLUSHED, _unix_ms(began_s)))
         if any(by_name.values()):
-            time.sleep(max(0.0, _LOOK_EVERY_S - (time.monotonic() - began_s)))
+            tracker.read_for(_LOOK_EVERY_S - (time.monotonic() - began_s))
         return events
 
     def close(self) -> None:

@@ -6,18 +6,12 @@ set, deleted, expires or is evicted, but not what happened to it. It names keys 
 A client that does not read has the server keep what it sends. So the connection also subscribes to
 a channel that nobody uses: the output of a subscriber is bounded, by 32 MiB unless the server's
 `client-output-buffer-limit pubsub` says otherwise, and the server ends the connection beyond that.
-Nothing else ends it: a thread of its own reads whatever comes, however slow the caller is.
 """
 
 import socket
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import takewhile
-from selectors import EVENT_READ, DefaultSelector
-from threading import Event, Lock, Thread
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -37,7 +31,8 @@ _CHANNEL = b"rwq-follows"
 # Reading in larger pieces costs less; it delays what is read by this much at most.
 _PAUSE_S = 0.003
 _PIECE_BYTES = 1 << 18
-_CLOSE_WITHIN_S = 1.0
+# Of a socket, 0 means that it does not wait at all.
+_LEAST_TIMEOUT_S = 0.001
 _NOTHING = object()
 
 
@@ -80,26 +75,18 @@ class Tracker:
         except ImportError as error:
             raise TrackingRefused("hiredis is not installed") from error
         self._pack = hiredis.pack_command
-        self._reader = hiredis.Reader(notEnoughData=_NOTHING, replyError=rx.ResponseError)
+        self._reader = hiredis.Reader(
+            notEnoughData=_NOTHING, replyError=rx.ResponseError, protocolError=rx.InvalidResponse
+        )
         self._name = connection.name
         self._timeout_s = connection.reply_timeout_s
         self.prefixes: set[bytes] = set()
-        self._lock = Lock()
         self._keys: dict[bytes, Change] = {}
         self._missed, self._has_flushed = 0, False
-        # What is to be sent, with the replies that it gets; and what was sent.
-        self._requests: deque[tuple[bytes, int, Future[list[Any]]]] = deque()
-        self._sent: deque[tuple[int, list[Any], Future[list[Any]]]] = deque()
-        self._failure: errors.ServerError | None = None
-        # Set when something has changed, or the connection has ended.
-        self.has_news = Event()
         # All changes before this time have been read.
         self.certain_s = monotonic()
         self._raw = _connected(connection)
         self.database = int(self._raw.db or 0)
-        self._waker, self._woken = socket.socketpair()
-        self._thread = Thread(target=self._read_forever, name="rwq-tracking", daemon=True)
-        self._thread.start()
         try:
             subscribed = self.call_all([("SUBSCRIBE", _CHANNEL)])
             for refusal in (*subscribed, *self._track(prefixes)):
@@ -111,7 +98,7 @@ class Tracker:
 
     @property
     def is_open(self) -> bool:
-        return self._failure is None
+        return self._raw._sock is not None
 
     def _track(self, prefixes: Iterable[bytes]) -> list[Any]:
         fresh = sorted(set(prefixes) - self.prefixes)
@@ -130,19 +117,12 @@ class Tracker:
         has been read afterwards.
         """
         began_s = monotonic()
-        packed = b"".join([self._pack(tuple(command)) for command in commands])
-        future: Future[list[Any]] = Future()
-        with self._lock:
-            if self._failure is not None:
-                raise self._failure
-            self._requests.append((packed, len(commands), future))
-        self._wake()
-        try:
-            replies = future.result(self._timeout_s)
-        except TimeoutError as error:
-            self.close()
-            failure = rx.TimeoutError("timed out")
-            raise lost(failure, self._name, self._timeout_s) from error
+        replies: list[Any] = []
+        with self._closing_on_failure() as sock:
+            sock.settimeout(self._timeout_s)
+            sock.sendall(b"".join([self._pack(tuple(command)) for command in commands]))
+            while len(replies) < len(commands):
+                replies += self._receive(sock, began_s + self._timeout_s - monotonic())
         self.certain_s = began_s
         for index, reply in enumerate(replies):
             if isinstance(reply, rx.ResponseError):
@@ -151,120 +131,84 @@ class Tracker:
                     raise refusal
         return replies
 
+    def wait(self, seconds: float) -> None:
+        """Wait at most so long until something changes."""
+        if not (self._keys or self._missed or self._has_flushed):
+            self._receive_within(seconds)
+
+    def read_for(self, seconds: float) -> None:
+        """Read what changes within this time, so that the times of the changes are exact."""
+        ends_s = monotonic() + seconds
+        while self._receive_within(ends_s - monotonic()):
+            sleep(_PAUSE_S)
+
     def take(self) -> Changes:
-        """What has changed since the last call."""
-        with self._lock:
-            changes = Changes(self._keys, self._missed, self._has_flushed)
-            self._keys, self._missed, self._has_flushed = {}, 0, False
-            if self._failure is None:
-                self.has_news.clear()
+        """What has changed since the last call, as far as it was read."""
+        changes = Changes(self._keys, self._missed, self._has_flushed)
+        self._keys, self._missed, self._has_flushed = {}, 0, False
         return changes
 
     def forget(self, keys: Iterable[bytes]) -> None:
         """Leave out changes of keys that the caller has looked at after them."""
-        with self._lock:
-            for key in keys:
-                self._keys.pop(key, None)
+        for key in keys:
+            self._keys.pop(key, None)
 
     def close(self) -> None:
-        self._end(errors.ConnectionLost(f"the connection to {self._name} is closed"))
-        self._wake()
-        self._thread.join(_CLOSE_WITHIN_S)
+        self._raw.disconnect()
 
-    def _wake(self) -> None:
-        # The thread may have ended.
-        with suppress(OSError):
-            self._waker.send(b"x")
-
-    def _end(self, failure: errors.ServerError) -> None:
-        with self._lock:
-            self._failure = self._failure or failure
-            futures = [*(sent[-1] for sent in self._sent), *(asked[-1] for asked in self._requests)]
-            self._sent.clear()
-            self._requests.clear()
-        for future in futures:
-            if not future.done():
-                future.set_exception(self._failure)
-        self.has_news.set()
-
-    def _read_forever(self) -> None:
-        # In this thread alone: a TLS connection must not be read and written at once.
+    @contextmanager
+    def _closing_on_failure(self) -> Iterator[socket.socket]:
+        """Lend the socket; after a failure, and after an interrupt, replies may be outstanding."""
         try:
-            with DefaultSelector() as selector:
-                selector.register(self._woken, EVENT_READ, self._send)
-                selector.register(self._raw._sock, EVENT_READ, self._receive)
-                while self._failure is None:
-                    for key, _ in selector.select():
-                        key.data()
+            if self._raw._sock is None:
+                raise rx.ConnectionError("it is closed")
+            yield self._raw._sock
         except FAILURES as error:
-            self._end(lost(error, self._name, self._timeout_s))
-        except BaseException as error:
-            self._end(errors.ServerError(f"reading from {self._name} failed: {error!r}"))
-        finally:
-            self._raw.disconnect()
-            self._waker.close()
-            self._woken.close()
+            self.close()
+            raise lost(error, self._name, self._timeout_s) from error
+        except BaseException:
+            self.close()
+            raise
 
-    def _send(self) -> None:
-        self._woken.recv(_PIECE_BYTES)
-        while self._requests:
-            with self._lock:
-                packed, number, future = self._requests.popleft()
-                self._sent.append((number, [], future))
-            self._raw._sock.settimeout(self._timeout_s)
-            self._raw._sock.sendall(packed)
+    def _receive_within(self, seconds: float) -> bool:
+        with self._closing_on_failure() as sock, suppress(TimeoutError):
+            self._receive(sock, seconds)
+            return True
+        return False
 
-    def _receive(self) -> None:
-        """Read all that has come."""
-        sock = self._raw._sock
-        sock.settimeout(0)
-        # For TLS, BlockingIOError is not what is raised.
-        for piece in iter(partial(_piece, sock), None):
-            if not piece:
-                raise rx.ConnectionError("Connection closed by server.")
-            self._reader.feed(piece)
-            messages = list(iter(self._reader.gets, _NOTHING))
-            with self._lock:
-                for message in messages:
-                    self._note(message)
-            if self._keys or self._missed or self._has_flushed:
-                self.has_news.set()
-        sleep(_PAUSE_S)
+    def _receive(self, sock: socket.socket, timeout_s: float) -> list[Any]:
+        """Wait for something to read; note the changes in it, and return the replies."""
+        sock.settimeout(max(_LEAST_TIMEOUT_S, timeout_s))
+        piece = sock.recv(_PIECE_BYTES)
+        if not piece:
+            raise rx.ConnectionError("Connection closed by server.")
+        self._reader.feed(piece)
+        messages = iter(self._reader.gets, _NOTHING)
+        return [message for message in messages if not self._note(message)]
 
-    def _note(self, message: Any) -> None:
-        if not isinstance(message, list) or not message or message[0] != b"invalidate":
-            is_notice = isinstance(message, list) and message[:1] == [b"message"]
-            if self._sent and not is_notice:
-                number, replies, future = self._sent[0]
-                replies.append(message)
-                if len(replies) == number:
-                    self._sent.popleft()
-                    future.set_result(replies)
-            return
-        if message[1] is None:
-            self._has_flushed = True
-            return
+    def _note(self, message: Any) -> bool:
+        """Note what the server says unasked; return False for a reply."""
+        match message:
+            # Not the IDs of a list.
+            case [b"invalidate", list() | None as keys]:
+                self._has_flushed |= keys is None
+                self._note_keys(keys or ())
+            case [b"message", channel, _] if channel == _CHANNEL:
+                # Somebody publishes on it.
+                pass
+            case _:
+                return False
+        return True
+
+    def _note_keys(self, changed: Iterable[bytes]) -> None:
         now_s, keys = monotonic(), self._keys
-        for key in message[1]:
+        for key in changed:
             if (change := keys.get(key)) is not None:
                 keys[key] = Change(change.at_s, change.times + 1)
             elif len(keys) < KEYS_MAX:
                 keys[key] = Change(now_s, 1)
             else:
                 self._missed += 1
-
-
-def _piece(sock: Any) -> bytes | None:
-    try:
-        piece: bytes = sock.recv(_PIECE_BYTES)
-    except (BlockingIOError, TimeoutError):
-        return None
-    except OSError as error:
-        # ssl's own.
-        if type(error).__name__ == "SSLWantReadError":
-            return None
-        raise
-    return piece
 
 
 def _connected(connection: Connection) -> Any:

@@ -161,6 +161,15 @@ def test_what_is_named_later_is_not_counted_again(
     assert looker.look() == (0, 0)
 
 
+@pytest.mark.parametrize("item_id", [b"invalidate", b"message"])
+def test_ids_are_no_messages_of_the_server(
+    looker: Looker, foreign: Foreign, raw: redis.Redis, item_id: bytes
+) -> None:
+    foreign.waiting(b"b", item_id)
+    raw.publish("rwq-follows", "a word")
+    assert looker.look() == (2, 0)
+
+
 def test_several_queues_and_one_that_comes_later(
     queue: WorkQueue, meter: RateMeter, raw: redis.Redis
 ) -> None:
