@@ -4,21 +4,24 @@ registry and on those of `transcripts/lines.txt`. What a terminal shows is in `t
 `pytest --inline-snapshot=fix tests/kinds/test_transcripts.py` writes them anew.
 """
 
+import os
 import re
 import shlex
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import pytest
 from inline_snapshot import external_file
 
 from tests.conftest import Foreign
-from tests.driver import Rwq
+from tests.driver import Result, Rwq
 from tests.kinds.test_screens import CHANGING
 from tests.servers import PrivateServer
 from tests.verbs import VERBS, fill
 
 FOLDER = Path(__file__).parent / "transcripts"
 MORE = (FOLDER / "lines.txt").read_text("utf-8").splitlines()
+VARIABLE = re.compile(r"[A-Z_]+=")
 VARYING = (
     (r'("(?:\w+_seconds|lease|flushed|restarted|count|left)": )[\d.]+', r"\1N"),
     # The size of an undo file, which names the server.
@@ -43,12 +46,26 @@ def _lines(verb: str) -> list[str]:
     return [
         *(line for row in rows for lines in row.lines().values() for line in lines if line),
         *(f"{line} -o json" for row in rows for line in (*(row.listings or ()), *row.objects)),
-        *(
-            line.replace(r"\n", "\n").replace(r"\r", "\r").replace(r"\0", "\0")
-            for line in MORE
-            if verb in line.partition(" < ")[0].rpartition("; ")[2].split()[:1]
-        ),
+        *(_unescaped(line) for line in MORE if verb in _words(line)[:1]),
     ]
+
+
+def _unescaped(line: str) -> str:
+    for escape, character in ((r"\n", "\n"), (r"\r", "\r"), (r"\0", "\0"), (r"\xff", "\udcff")):
+        line = line.replace(escape, character)
+    return line
+
+
+def _words(line: str) -> list[str]:
+    """The words of the last command of a line, without the variables before it."""
+    words = line.partition(" < ")[0].rpartition("; ")[2].split()
+    return list(dropwhile(lambda word: VARIABLE.match(word) is not None, words))
+
+
+def _run(rwq: Rwq, line: str, stdin: bytes, variables: dict[str, str]) -> Result:
+    words = shlex.split(line)
+    own = dict(word.split("=", 1) for word in takewhile(VARIABLE.match, words))
+    return rwq(*words[len(own) :], stdin=stdin, variables={**variables, **own})
 
 
 @pytest.mark.needs("no-touch")
@@ -58,26 +75,27 @@ def test_a_verb_says_what_it_said(
     rwq: Rwq, server: PrivateServer, foreign: Foreign, verb: str
 ) -> None:
     variables = {
-        **{name: str(rwq.home) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME")},
+        **{name: str(rwq.home) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME")},
         "EDITOR": "true",
         "TZ": "UTC",
     }
     transcript = []
     for line in _lines(verb):
         fill(foreign)
-        *before, last = line.split("; ")
-        words, _, stdin = last.partition(" < ")
+        (rwq.home / "rwq/config.toml").unlink(missing_ok=True)
+        words, is_fed, stdin = line.replace("{url}", server.url).partition(" < ")
         if "{" in stdin:
             export = rwq("export").text
             stdin = stdin.replace("{export}", export)
             stdin = stdin.replace("{header}", export.partition("\n")[0])
+        own_stdin = b"" if is_fed or words != "import -" else VERBS[verb].stdin
+        *before, last = words.split("; ")
         for earlier in before:
-            rwq(*shlex.split(earlier), variables=variables)
-        own_stdin = VERBS[verb].stdin if words == "import -" else b""
-        result = rwq(*shlex.split(words), stdin=stdin.encode() or own_stdin, variables=variables)
+            _run(rwq, earlier, b"", variables)
+        result = _run(rwq, last, own_stdin or os.fsencode(stdin), variables)
         errors = "".join(f"! {text}\n" for text in result.notes.splitlines())
         text = result.out.decode(errors="backslashreplace")
-        line = line.replace("\0", r"\0")
+        line = line.replace("\0", r"\0").replace("\udcff", r"\xff")
         transcript.append(f"$ rwq {line}\n{text}{errors}exit {result.code}\n")
     text = "\n".join(transcript).replace(str(rwq.home), "~").replace(server.url, "URL")
     text = text.replace(server.url.partition("://")[2], "SOCKET")

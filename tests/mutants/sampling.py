@@ -34,7 +34,10 @@ HERE = Path(__file__).parent
 EQUIVALENT = HERE / "equivalent.txt"
 # So many of the tests that cover a line are asked, those that cover least besides first.
 _COVERING = 200
-_SCREENS = ("tests/views", "tests/kinds/test_transcripts.py", "tests/kinds/test_screens.py")
+_SCREENS = (
+    "tests/views",
+    *(f"tests/kinds/test_{kind}.py" for kind in ("parameters", "transcripts", "screens")),
+)
 _LIMITS_S = {"covering": 600.0, "screens": 600.0, "fast": 600.0, "all": 1800.0}
 # What found a mutant that nothing found, and one for which the whole suite has not run yet.
 NOTHING, NOT_YET = "nothing", "not yet"
