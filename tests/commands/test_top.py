@@ -1,8 +1,10 @@
 """`rwq top` before anything is drawn: what it needs, and what it says without."""
 
+import os
 import sys
 import tomllib
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -65,3 +67,27 @@ def test_what_cannot_work_is_an_error_in_one_line(
         found, shown = rwq.on_terminal("top", *words.split(), columns=300)
         assert shown.decode().startswith(f"rwq: error: {error}")
         assert (found, shown.count(b"\n")) == (code, 1)
+
+
+def test_no_color_is_hidden_from_textual(rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it would do with it is what `--color` has decided; what rwq starts still has it."""
+    values = []
+
+    class Live:
+        failure = None
+
+        def __init__(self, *_: object) -> None:
+            values.append(os.environ.get("NO_COLOR"))
+
+        def run(self, **_: object) -> None:
+            values.append(os.environ.get("NO_COLOR"))
+
+    for stream in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(f"rwq_cli.environment.Environment.{stream}_is_terminal", True)
+    monkeypatch.setattr("rwq_cli.top.terminal.TerminalGuard", MagicMock)
+    monkeypatch.setattr("rwq_cli.top.app.TopApp", Live)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert rwq("top", variables={"TERM": "xterm"}).as_tuple() == (0, "", "")
+    monkeypatch.delenv("NO_COLOR")
+    assert rwq("top", variables={"TERM": "xterm"}).code == 0
+    assert values == [None, "1", None, None]

@@ -1,6 +1,7 @@
 """`--where`: what an expression chooses, and that an odd one is refused."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.where import Conditions, parse_condition
+from rwq_cli.output.json_text import indented, json_error, json_text
 
 DATA = json.dumps(
     {
@@ -224,3 +226,9 @@ def test_an_odd_expression_is_taken(text: str) -> None:
 def test_any_text_is_a_condition_or_an_error(text: str) -> None:
     with suppress(InvalidArgument):
         Conditions([parse_condition(text)])(DATA)
+
+
+@pytest.mark.parametrize("function", [indented, json_text, json_error])
+def test_no_nesting_is_an_error(function: Callable[[bytes], object]) -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    assert function(deep) in (deep, None)

@@ -143,9 +143,24 @@ class TestDefaults:
         assert code == 0
         assert b"shown" not in seen
 
-    def test_an_add_that_reads_the_terminal_says_so(self, rwq: Rwq, raw: redis.Redis) -> None:
-        said = b"reading items from the terminal, one per line; Ctrl-D ends"
-        code, seen = rwq.on_terminal("add", type_in=[(said, b"one\ntwo\n\x04")])
-        assert code == 0
-        assert b"added 2" in seen
-        assert raw.llen("jobs:queue") == 2
+    @pytest.mark.parametrize(
+        ("line", "sentence"),
+        [
+            ("add", "reading items from the terminal, one per line; Ctrl-D ends\n"),
+            ("add x", ""),
+            ("rm - --yes", "reading IDs from the terminal, one per line; Ctrl-D ends\n"),
+            ("rm a --yes", ""),
+            ("complete a --result -", "reading the result from the terminal; Ctrl-D ends\n"),
+            ("complete a --result /dev/null", ""),
+            ("edit a -f - --yes", "reading the payload from the terminal; Ctrl-D ends\n"),
+            ("edit a -f /dev/null --yes", ""),
+        ],
+    )
+    def test_what_reads_the_terminal_says_so(
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, line: str, sentence: str
+    ) -> None:
+        foreign.waiting(b"a")
+        monkeypatch.setattr("rwq_cli.environment.Environment.stdin_is_terminal", True)
+        result = rwq(*line.split(), stdin=b"a\n")
+        assert (result.code, result.notes.startswith(sentence)) == (0, True)
+        assert ("terminal" in result.notes) is (sentence != "")

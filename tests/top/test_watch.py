@@ -4,6 +4,7 @@ import pytest
 import redis
 
 from rwq_cli.core import WorkQueue
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.top.watch import SLOW_S, QueueWatch, interval_s
 from tests.conftest import Foreign
@@ -60,6 +61,8 @@ def test_a_queue_of_the_wrong_type_is_left_out(queue: WorkQueue, raw: redis.Redi
     overview = watch_of(queue, b"bad", b"jobs").tick()
     assert [row.queue for row in overview.rows] == [b"jobs"]
     assert [each.message for each in overview.left_out] == ["bad:processing has the wrong type"]
+    with pytest.raises(WrongType, match="bad:processing"):
+        watch_of(queue, b"bad").tick()
 
 
 @pytest.mark.parametrize(

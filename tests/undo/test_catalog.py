@@ -82,6 +82,7 @@ class TestList:
         rwq("add", "--id", "a", "other")
         assert rwq(*BACK).code == 3
         assert states(rwq) == [("rm", 2, "incomplete")]
+        assert file.read_bytes().count(b'{"begun"') == 1
         foreign.raw.delete("jobs:item:a")
         assert rwq(*BACK, "1").code == 0
         assert states(rwq) == [("rm", 2, "restored")]
@@ -135,6 +136,9 @@ class TestList:
         first, last = whole.index(b"\n") + 1, whole.rindex(b"{")
         file.write_bytes(whole[:first] + b"\x00" * (last - first - 40) + whole[last - 40 :])
         assert states(rwq) == [("rm", 3000, "unused")]
+        with file.open("ab") as appended:
+            appended.write(b'{"begun": true}\n')
+        assert states(rwq) == [("rm", 3000, "begun")]
 
 
 class TestPrune:
