@@ -17,12 +17,16 @@ from tests.conftest import Foreign
 from tests.driver import Result, Rwq
 from tests.kinds.test_screens import CHANGING
 from tests.servers import PrivateServer
-from tests.verbs import VERBS, fill
+from tests.verbs import COMMANDS, LINES, VERBS, fill
 
 FOLDER = Path(__file__).parent / "transcripts"
 MORE = (FOLDER / "lines.txt").read_text("utf-8").splitlines()
 VARIABLE = re.compile(r"[A-Z_]+=")
 VARYING = (
+    ("[0-9a-f]{32}", "RANDOM"),
+    (r"(,w\d,,1,0),\d+", r"\1,PID"),
+    (r",\d*\.\d+(?=[,\n])", ",N"),
+    (r"(flushed|restarted),note,\d+,0,\d+", r"\1,note,N"),
     (r'("(?:\w+_seconds|lease|flushed|restarted|count|left)": )[\d.]+', r"\1N"),
     # The size of an undo file, which names the server.
     (r'\t\d{3,4}\t|(?<="bytes": )\d{3,4}\b', "SIZE"),
@@ -42,10 +46,17 @@ VARYING = (
 
 def _lines(verb: str) -> list[str]:
     """The lines of a verb; in those of the file, `\\n` stands for a newline."""
-    rows = [row for path, row in VERBS.items() if path.split()[0] == verb and not row.elsewhere]
+    paths = [path for path in VERBS if path.split()[0] == verb and not VERBS[path].elsewhere]
+    rows = [VERBS[path] for path in paths]
     return [
         *(line for row in rows for lines in row.lines().values() for line in lines if line),
         *(f"{line} -o json" for row in rows for line in (*(row.listings or ()), *row.objects)),
+        *(
+            f"{path} -o {output}{LINES[path].removeprefix(path)}"
+            for path in paths
+            if COMMANDS[path].manual.fields() is not None
+            for output in ("csv", "data")
+        ),
         *(_unescaped(line) for line in MORE if verb in _words(line)[:1]),
     ]
 
