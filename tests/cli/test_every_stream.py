@@ -23,6 +23,7 @@ FULL = b"cannot write the output: no space left on device"
 MORE = {"mv": ["--to", "other"]}
 OTHER_INPUTS = {
     "add --id-from line": b"one\ntwo\nthree\n",
+    "add --id-from line --reconnect 1m": b"one\ntwo\n",
     "add --format jsonl -o ids": b'{"data": 1, "id": "j1"}\n{"data": 2, "id": "j2"}\n',
     "import -": VERBS["import"].stdin,
 }
