@@ -94,6 +94,10 @@ class LockLost(ServerError, code="lock-lost", is_transient=True):
     hint = "run the same command again"
 
 
+class DataLost(ServerError, code="data-lost"):
+    """The server has lost what it had acknowledged: it was flushed, restarted or failed over."""
+
+
 class PermissionDenied(ServerError, code="permission-denied"):
     """The ACL user may not run a command or access a key."""
 

@@ -1,7 +1,7 @@
 """The names of all keys of a queue; docs/how-it-works.md says what each holds.
 
 The scores of `delayed` and `buried` are unix ms; `undo` has the SHA-256 of a file in its name,
-`moved` a hash of the place that a move goes to, or who was cut while moving.
+`moved` a hash of the place that a move goes to, or who moves.
 Workers of redis-work-queue before 0.3, such as the 0.1 that PyPI and npm still serve, know only
 `leased_by_session`, later ones only `lease`. So an item is leased while *either* key exists, and
 rwq always sets and deletes *both*: otherwise a cleaner of one generation would take live items from

@@ -5,9 +5,9 @@
 # ruff: noqa: F401, I001
 from rwq_cli.core.acting import LeasedItem
 from rwq_cli.core.batches import FLUSH, Flush
-from rwq_cli.core.errors import AuthenticationFailed, Busy, ConnectionLost, InvalidArgument
-from rwq_cli.core.errors import LeaseLost, Loading, LocalServerError, LockLost, OutOfMemory
-from rwq_cli.core.errors import PermissionDenied, ReadOnly, RwqError, ScriptError
+from rwq_cli.core.errors import AuthenticationFailed, Busy, ConnectionLost, DataLost
+from rwq_cli.core.errors import InvalidArgument, LeaseLost, Loading, LocalServerError, LockLost
+from rwq_cli.core.errors import OutOfMemory, PermissionDenied, ReadOnly, RwqError, ScriptError
 from rwq_cli.core.errors import SentinelAuthenticationFailed, ServerError, Unavailable
 from rwq_cli.core.errors import Unreachable, WrongNode, WrongType
 from rwq_cli.core.inspect.queues import queue_names

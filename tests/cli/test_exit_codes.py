@@ -101,6 +101,7 @@ def test_each_error_has_its_exit_code() -> None:
         ExitStatus.PARTIAL: {"output"},
         ExitStatus.SERVER: {
             *("server-error", "unreachable", "connection-lost", "lock-lost"),
+            "data-lost",
             "authentication-failed",
             "sentinel-authentication-failed",
             *("permission-denied", "wrong-type", "out-of-memory", "read-only", "loading"),

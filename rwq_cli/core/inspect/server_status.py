@@ -180,21 +180,30 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
     )
 
 
-def _denied(queue: Queue) -> dict[str, str] | None:
-    """The commands that the user may not run, with the reasons; None if the server does not say."""
-    keys, groups_of = queue.keys, command_groups()
-    try:
-        # As if a queue were moved to itself: its keys are those that are checked.
-        reply = queue.run("access", dry_run=True, marks=keys.undo(b"x"), to=keys.name)
-    except PermissionDenied as error:
-        return dict.fromkeys(groups_of, error.message)
+def denied_groups(queue: Queue) -> dict[str, str] | None:
+    """The scripts (`ops/NAME`) and groups of `NEEDS` that the user may not run, with the reasons;
+    None if the server does not say."""
+    keys = queue.keys
+    # As if a queue were moved to itself: its keys are those that are checked.
+    reply = queue.run("access", dry_run=True, marks=keys.undo(b"x"), to=keys.name)
     if reply is None:
         return None
     words = list(map(text_of, reply))
-    reasons = {
+    return {
         group: f"{command} on {key}" if key else command
         for group, command, key in zip(words[::3], words[1::3], words[2::3], strict=True)
     }
+
+
+def _denied(queue: Queue) -> dict[str, str] | None:
+    """The commands that the user may not run, with the reasons; None if the server does not say."""
+    groups_of = command_groups()
+    try:
+        reasons = denied_groups(queue)
+    except PermissionDenied as error:
+        return dict.fromkeys(groups_of, error.message)
+    if reasons is None:
+        return None
     return {
         command: next(reasons[group] for group in groups if group in reasons)
         for command, groups in groups_of.items()

@@ -1,22 +1,22 @@
 """Moving items to a queue that no script reaches together with theirs: in another slot of a
 cluster, another database or on another server."""
 
-from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from hashlib import sha1
 
 from rwq_cli.core.batches import BUDGET, Budget, ProgressListener, in_batches
-from rwq_cli.core.errors import ServerError, text_of
+from rwq_cli.core.errors import DataLost, LockLost, ServerError, text_of
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import ScheduledCursor
 from rwq_cli.core.items.lines import Line
 from rwq_cli.core.items.lock import QueueLock
 from rwq_cli.core.items.operation import Operation
 from rwq_cli.core.items.restore import restore
 from rwq_cli.core.items.schedule import put_args
-from rwq_cli.core.keys import BURIED_GUARD, MOVING
+from rwq_cli.core.items.transit import MOVING_GUARD, Destination, data_lost, in_transit, push
+from rwq_cli.core.keys import BURIED_GUARD
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.server.patience import CancelToken
@@ -34,7 +34,6 @@ _PART_ITEMS = 6 * BUDGET.items
 _MOVER = b""
 # How long that of a cut mover is kept once its copies are finished: so late may the last arrive.
 _ENDED_S = 24 * 3600
-_MOVING_GUARD = BURIED_GUARD + MOVING
 
 
 class Transfer:
@@ -81,10 +80,15 @@ class Transfer:
         place = sha1(self._leaving, usedforsecurity=False).hexdigest()[:12].encode()
         self._moved = queue.keys.moved(place)
         mover = _short(self._lock.holder)
+        # The key of what another mover has ended of this one.
+        self._ended = queue.keys.moved(mover)
+        self._destination = Destination(self._there, mover)
         self._coming = Transit(True, queue.name, self._source, place, mover).reason
         # Whether what an older rwq may have left was looked for; and whether something is in
         # transit, for all that is known.
         self._has_looked, self._has_cut = False, True
+        # Whether this turn has begun.
+        self._has_begun = False
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -92,18 +96,29 @@ class Transfer:
         with self._lock:
             try:
                 yield
+                if self._has_begun:
+                    self._check_source()
+                self._destination.end()
+            except LockLost:
+                self._destination.end()
+                raise
             finally:
+                self._has_begun = False
                 self._lock.moved = None if self._has_cut else self._moved
 
     def begin(self) -> Iterator[OutcomeBatch]:
         """Begin to move within a `turn`, or go on. If this is the first mover, or another has been
         at work since, finish what a cut one has left."""
         self._lock.renew()
+        self._destination.check()
         # An ID that is used again must not seem to be removed.
         asking = ("HGET", self._moved, _MOVER), self._removal((), begins=True)
         mover, _ = self._here.call_all(asking)
         if mover == self._lock.holder:
             return
+        if self._has_begun:
+            self._check_source()
+        self._has_begun = True
         self._has_cut = mover is not None or not self._has_looked
         ended = [self._end(self._moved, _short(mover))] if mover is not None else []
         self._here.call("HSET", self._moved, _MOVER, self._lock.holder)
@@ -112,6 +127,19 @@ class Transfer:
             self._expire(ended)
             yield from self._finish_originals()
         self._has_looked, self._has_cut = True, False
+
+    def _check_source(self) -> None:
+        """Raise if what this mover has begun is gone, and no other mover has ended it."""
+        if isinstance(error := self._takeover(), DataLost):
+            raise error
+
+    def _takeover(self) -> ServerError:
+        """The error to raise if what this mover has begun is not in the source any more."""
+        asking = ("HGET", self._moved, _MOVER), ("EXISTS", self._ended)
+        mover, was_ended = self._here.call_all(asking)
+        return (
+            self._lock.lost(mover) if mover or was_ended else data_lost(self._queue, is_source=True)
+        )
 
     def burial(self, expected: Expected) -> Operation:
         """What buries items here, so that they can be carried."""
@@ -162,12 +190,12 @@ class Transfer:
         statuses |= self._remove_originals(item for item in items if item.item_id in copied)
         moved = [item_id for item_id in copied if statuses[item_id] is Status.MOVED]
         self._lock.keep()
-        _push(self._there, moved, self._coming)
+        self._destination.kick(moved, self._coming)
         outdated = (i for i in copied if statuses[i] is not Status.MOVED)
         self._remove_copies(outdated, self._coming)
         gone = Status.MOVED, Status.MISSING
         staying = [item_id for item_id, status in statuses.items() if status not in gone]
-        _push(self._here, staying, self._leaving)
+        push(self._here, staying, self._leaving)
         return OutcomeBatch.of(Outcome(item_id, status) for item_id, status in statuses.items())
 
     def _copy(self, items: Sequence[ItemSnapshot]) -> dict[bytes, None]:
@@ -185,7 +213,7 @@ class Transfer:
                 # to the source now, this is the original.
                 guards = self._there.call("MGET", *map(self.to.keys.lease, there))
                 for item_id, value in zip(there, guards, strict=True):
-                    if (value or b"").startswith(_MOVING_GUARD) and value != guard.holder:
+                    if (value or b"").startswith(MOVING_GUARD) and value != guard.holder:
                         del copied[item_id]
             self._lock.keep()
         return copied
@@ -200,7 +228,7 @@ class Transfer:
         statuses: dict[bytes, Status] = {}
         for ids, reply in self._here.run_each(calls):
             if not reply[0]:
-                raise self._lock.lost()
+                raise self._takeover()
             outcomes = OutcomeBatch.from_reply(ids, reply)
             statuses.update((outcome.item_id, outcome.status) for outcome in outcomes)
         return statuses
@@ -228,16 +256,17 @@ class Transfer:
 
     def finishing(self) -> Iterator[OutcomeBatch]:
         """What `begin` would finish."""
+        self._destination.check(dry_run=True)
         for _, _, arrived, _ in self._copies(ends=False):
             yield OutcomeBatch.all_of(arrived, Status.FINISHED)
-        yield OutcomeBatch.all_of(_in_transit(self._queue)[self._leaving], Status.FINISHED)
+        yield OutcomeBatch.all_of(in_transit(self._queue)[self._leaving], Status.FINISHED)
 
     def _finish_copies(self) -> Iterator[OutcomeBatch]:
         """Kick the copies that have arrived, and remove the others."""
         for reason, key, arrived, outdated in self._copies(ends=True):
             for ids in in_batches(arrived, items_max=_PART_ITEMS):
                 self._lock.keep()
-                _push(self._there, ids, reason)
+                self._destination.kick(ids, reason)
                 yield OutcomeBatch.all_of(ids, Status.FINISHED)
             self._remove_copies(outdated, reason)
             self._expire([key])
@@ -258,7 +287,7 @@ class Transfer:
 
     def _finish_originals(self) -> Iterator[OutcomeBatch]:
         """Move what is buried to be moved."""
-        for ids in in_batches(_in_transit(self._queue)[self._leaving], items_max=_PART_ITEMS):
+        for ids in in_batches(in_transit(self._queue)[self._leaving], items_max=_PART_ITEMS):
             reads = read_snapshots(self._here, [Located.unlisted(ids)], Skipped())
             items = (item for _, batch in reads for item in batch if item.reason == self._leaving)
             for part in Budget(bytes=4 * BUDGET.bytes).split(items, _size_of):
@@ -275,7 +304,7 @@ class Transfer:
 
         With `ends`, their movers remove nothing more here, so that this stays so.
         """
-        for reason, copies in _in_transit(self.to).items():
+        for reason, copies in in_transit(self.to).items():
             transit = transit_of(reason)
             if transit is None or not transit.is_copy or transit.queue != self._queue.name:
                 continue
@@ -308,7 +337,12 @@ class Transfer:
         try:
             yield
         except ServerError as error:
-            error.hint = "some are still buried in transit; run the same rwq mv again"
+            if not isinstance(error, DataLost):
+                name = text_of(self._queue.name)
+                error.hint = (
+                    f"what has not arrived is buried in {name}: the same rwq mv moves it, "
+                    "rwq kick --reason 'being moved to *' returns it"
+                )
             raise
         except KeyboardInterrupt:
             connection.on_wait("rwq: items in transit are buried; the same mv finishes them")
@@ -341,22 +375,3 @@ def _size_of(item: ItemSnapshot) -> int:
 
 def with_status(ids: Iterable[bytes], status: Status) -> dict[bytes, Outcome]:
     return {item_id: Outcome(item_id, status) for item_id in ids}
-
-
-def _in_transit(queue: Queue) -> defaultdict[bytes, list[bytes]]:
-    """The items that moves have buried, in order, by their reasons."""
-    in_transit: defaultdict[bytes, list[bytes]] = defaultdict(list)
-    for ids in ScheduledCursor(queue, "buried"):
-        guards = queue.call("MGET", *map(queue.keys.lease, ids))
-        for item_id, guard in zip(ids, guards, strict=True):
-            if guard and guard.startswith(_MOVING_GUARD):
-                in_transit[guard.removeprefix(BURIED_GUARD)].append(item_id)
-    return in_transit
-
-
-def _push(queue: Queue, ids: Collection[bytes], reason: bytes) -> None:
-    """Put items that are buried for this reason at the end of the main list, with their counts of
-    returns."""
-    args = {"which": "buried", "keeps_counts": True, "transit": reason}
-    pushing = Operation(queue, "push_scheduled", args)
-    deque(pushing.send([Located.unlisted(ids)]), maxlen=0)

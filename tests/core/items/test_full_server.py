@@ -7,6 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import OutOfMemory
+from rwq_cli.core.items.add import NewItems, add_batches
 from rwq_cli.core.items.complete import remove
 from tests.conftest import Foreign, contents
 from tests.support import numbered
@@ -54,6 +55,15 @@ def test_what_needs_memory_changes_nothing(
         OPERATIONS[name].run(queue, ids, False)
     assert not caught.value.acknowledged
     assert caught.value.hint == "raise its maxmemory, or remove what can be spared"
+    assert contents(full) == before
+
+
+def test_a_dry_run_of_adding_is_refused_as_the_run(queue: WorkQueue, full: Redis) -> None:
+    before, items = contents(full), NewItems([b"new"], [b"data"])
+    for dry_run in (True, False):
+        assert list(add_batches(queue, [], dry_run=dry_run)) == []
+        with pytest.raises(OutOfMemory):
+            list(add_batches(queue, [items], dry_run=dry_run))
     assert contents(full) == before
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import product
 from threading import Event
 
 import pytest
@@ -10,13 +11,13 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Outcome, Server, State, Status, WorkQueue, connect
 from rwq_cli.core.batches import FLUSH, Budget, Flush
-from rwq_cli.core.errors import LockLost
+from rwq_cli.core.errors import DataLost, LockLost, OutOfMemory, PermissionDenied, ReadOnly
 from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.lock import LOCK_MS
 from rwq_cli.core.items.move import move
 from rwq_cli.core.items.transfer import Transfer
 from rwq_cli.core.server.connection import WINDOW_CALLS
-from tests.conftest import FakeClock, Foreign, Interleaved
+from tests.conftest import FakeClock, Foreign, Interleaved, StartServer, contents
 from tests.servers import PrivateServer
 from tests.support import Journal
 
@@ -83,6 +84,57 @@ def test_an_interrupt_waits_for_what_is_in_transit(
     assert (stop.requested, statuses) == (True, [Status.MOVED] * 3)
     assert [item.item_id for item in far.lease_many(9)] == IDS
     assert raw.keys("jobs:*") == []
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("CONFIG SET maxmemory 1", OutOfMemory),
+        ("CONFIG SET min-replicas-to-write 1", ReadOnly),
+        ("ACL SETUSER default -lpush", PermissionDenied),
+    ],
+)
+def test_nothing_is_buried_for_a_destination_that_refuses_it(
+    queue: WorkQueue,
+    start_server: StartServer,
+    raw: Redis,
+    foreign: Foreign,
+    command: str,
+    error: type[Exception],
+    dry_run: bool,
+) -> None:
+    foreign.waiting(*IDS)
+    before = contents(raw)
+    with connect(Server(start_server().url, patience_s=0)) as connection:
+        connection.call(*command.split())
+        with pytest.raises(error):
+            list(move(queue, IDS, WorkQueue(connection, b"jobs"), Journal(), dry_run=dry_run))
+    assert contents(raw) == before
+
+
+@pytest.mark.parametrize(
+    ("before", "is_source"),
+    [
+        *product(["move", "put", "remove_buried", "push_scheduled"], [True, False]),
+        ("GETDEL", False),
+    ],
+)
+def test_a_flush_in_the_middle_is_told(
+    interleaved: Interleaved, far: WorkQueue, foreign: Foreign, before: str, is_source: bool
+) -> None:
+    foreign.waiting(*IDS)
+    flushed = interleaved if is_source else far.connection
+
+    def flush(call: str) -> None:
+        if call == before:
+            flushed.client().flushdb()
+
+    here, there = (WorkQueue(Interleaved(q, flush), b"jobs") for q in (interleaved, far.connection))
+    end = "socket" if is_source else "db=1"
+    with pytest.raises(DataLost, match=f"jobs on .*{end} has lost data") as caught:
+        list(move(here, IDS, there, Journal()))
+    assert (caught.value.hint or "").startswith("at the destination") is is_source
 
 
 class TestTurns:

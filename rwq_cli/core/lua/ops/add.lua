@@ -118,7 +118,10 @@ for i, id in ipairs(ids) do
     refused[#refused + 1] = is_duplicate and i or -i
   end
 end
-if not dry_run then
+if dry_run and #ids > 0 then
+  -- Refused as the run would be, if the server is full or takes no writes; it changes nothing.
+  redis.call('SET', string.sub(main, 1, -6) .. 'absent', '', 'XX')
+elseif not dry_run then
   for_all('MSET', nil, pairs_of_added)
   enter(added)
 end
