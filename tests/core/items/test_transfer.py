@@ -95,7 +95,7 @@ def test_an_interrupt_waits_for_what_is_in_transit(
         ("ACL SETUSER default -lpush", PermissionDenied),
     ],
 )
-def test_nothing_is_buried_for_a_destination_that_refuses_it(
+def test_a_destination_that_refuses_writes(
     queue: WorkQueue,
     start_server: StartServer,
     raw: Redis,
