@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from inline_snapshot import external_file
 
-from rwq_cli.cli.options import GLOBAL_NAMES
+from rwq_cli.cli.options import COMMON_NAMES
 from rwq_cli.core.errors import RwqError
 from tests.verbs import COMMANDS
 
@@ -28,12 +28,12 @@ PROBES = {
 OTHERS = ("", "0", "a*", "[", "(", "buried", "ghost", "ghost,x")
 
 
-@pytest.mark.parametrize("path", ["global", *COMMANDS])
+@pytest.mark.parametrize("path", ["common", *COMMANDS])
 def test_each_option_takes_what_it_took(path: str) -> None:
     parameters = [
         parameter
-        for parameter in COMMANDS["ls" if path == "global" else path].command.params
-        if (parameter.name in GLOBAL_NAMES) is (path == "global")
+        for parameter in COMMANDS["ls" if path == "common" else path].command.params
+        if (parameter.name in COMMON_NAMES) is (path == "common")
     ]
     text = "".join(map(_sheet, parameters))
     file = Path(__file__).parent / "parameters" / f"{path.replace(' ', '-')}.txt"
