@@ -8,7 +8,7 @@ from copy import copy
 from itertools import count, repeat
 from math import inf
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import ServerError
@@ -33,6 +33,15 @@ _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
 _DOUBTFUL_S, _DOUBTFUL_PAUSE = 2.0, 4.0
 
 
+class _Remainder(NamedTuple):
+    """What a round trip leaves to do: ends to be sent again, queues that may have items to lease,
+    and one with due items that only `promote` can judge."""
+
+    endings: Sequence[Ended] = ()
+    queues: Sequence[Queue] = ()
+    unsure: Queue | None = None
+
+
 class WorkSession:
     """Leases items and ends them, one call at a time; any thread may renew the leases."""
 
@@ -54,6 +63,7 @@ class WorkSession:
         self._connection, self.clock = copy(first.connection.root), first.clock
         self._connection.cut = self.cut
         self._queues = [queue.on(self._connection) for queue in distinct]
+        self._only = self._queues[0] if len(self._queues) == 1 else None
         self.lease_s, self._lease_ms = lease_s, lease_time_ms(lease_s)
         self._is_fair = fair
         # Checked before anything is leased.
@@ -95,13 +105,13 @@ class WorkSession:
         try:
             if self._doubtful:
                 # The ends first: the node whose reply was lost may be gone.
-                self._send(self.held.unsettled)
+                self._settle()
                 failures += self._put_back_doubtful()
-            if not failures or len(self._queues) > 1:
-                self._send(self.held.unsettled, request)
+            if not failures or self._only is None:
+                self._settle(request)
             # Of what was leased, the attempts may have been used up.
-            if not failures and (exhausted := self.held.unsettled):
-                self._send(exhausted)
+            if not failures:
+                self._settle()
         except ServerError as failure:
             failures.append(failure)
         self._exchange_error = failures[0] if failures else None
@@ -124,27 +134,49 @@ class WorkSession:
         neither is so."""
         return min(self._error_since_s, self.held.refused_since_s)
 
-    def _send(self, endings: Sequence[Ended], request: lease.LeaseRequest | None = None) -> None:
-        """End jobs, and take new ones if there is a request, in one round trip."""
-        only = self._queues[0] if len(self._queues) == 1 else None
+    def _settle(self, request: lease.LeaseRequest | None = None) -> None:
+        """End what is unsettled, and take new jobs if there is a request, in one round trip, and do
+        in others what that leaves to do; raises a refusal when all else is done."""
+        refusals: list[ServerError] = []
+        endings, queues, unsure = self._round_trip(self.held.unsettled, request, refusals)
+        while endings:
+            endings, *_ = self._round_trip(endings, None, refusals)
+        if unsure is not None:
+            deque(promote(unsure), maxlen=0)
+        if request is not None:
+            self._take(request, queues)
+        if refusals:
+            raise refusals[0]
+
+    def _round_trip(
+        self,
+        endings: Sequence[Ended],
+        request: lease.LeaseRequest | None,
+        refusals: list[ServerError],
+    ) -> _Remainder:
+        """End jobs, and take new ones of the only queue, or look which queues have any."""
         # Nearly always, the call that takes items also completes the one that was worked on.
-        is_joined = bool(request and only and len(endings) == 1 and endings[0].step.is_plain)
+        is_joined = bool(request and self._only and len(endings) == 1 and endings[0].step.is_plain)
+        done = endings[0] if is_joined else None
         calls = [] if is_joined else calls_for(endings, self._result_ttl_s)
         commands = [command for command, _ in calls]
-        if request is not None and only is not None:
-            job = endings[0].job if is_joined else None
-            done = (job.item_id, job.holder) if job else ()
-            commands.append(lease.first_lease(only, request, *done))
+        if request is not None and self._only is not None:
+            item = (done.job.item_id, done.job.holder) if done else ()
+            commands.append(lease.first_lease(self._only, request, *item))
         elif request is not None:
             commands += self.waiter.look_commands()
         if not commands:
-            return
+            return _Remainder()
         sent_s = self.clock.monotonic()
         try:
             replies = self._connection.call_all(commands, return_errors=True)
         except BaseException as error:
-            self._doubt(error, endings, request, only)
+            self._doubt(error, endings, request, self._only)
             raise
+        errors = [reply for reply in replies if isinstance(reply, ServerError)]
+        refusals += errors
+        if not errors:
+            self._note_answer()
         again: list[Ended] = []
         for (_, alike), reply in zip(calls, replies, strict=False):
             if isinstance(reply, ServerError):
@@ -152,30 +184,40 @@ class WorkSession:
                 self._doubt(reply, alike)
             else:
                 again += self.held.note_reply(alike, reply)
-        if is_joined:
-            again += self._note_joined(endings[0], replies[0])
-        refusals = [reply for reply in replies if isinstance(reply, ServerError)]
-        if not refusals:
-            self._note_answer()
-        try:
-            if request is not None:
-                # Even if another call was refused: what was leased is held.
-                self._take(request, replies[len(calls) :], sent_s)
-        finally:
-            if again:
-                self._send(again)
-        if refusals:
-            raise refusals[0]
+        if request is None:
+            return _Remainder(again)
+        # Even if another call was refused: what was leased is held.
+        if self._only is not None:
+            remainder = self._note_lease(self._only, request, done, replies[-1], sent_s)
+            return remainder._replace(endings=[*again, *remainder.endings])
+        ready = self.waiter.ready_queues(replies[len(calls) :])
+        if self._is_fair:
+            self._random.shuffle(ready)
+        return _Remainder(again, ready)
 
-    def _note_joined(self, ended: Ended, reply: Any) -> list[Ended]:
-        """Note whether the call that took items has completed that one; else it is to be sent."""
+    def _note_lease(
+        self,
+        queue: Queue,
+        request: lease.LeaseRequest,
+        done: Ended | None,
+        reply: Any,
+        sent_s: float,
+    ) -> _Remainder:
+        """Hold what a call has leased, and settle what it has completed."""
+        endings = [] if done is None else [done]
         if isinstance(reply, ServerError):
-            self._doubt(reply, [ended])
-            return [] if reply.in_doubt else [ended]
-        if not lease.LeasedBatch.of(ended.job.handle, reply).has_completed:
-            return [ended]
-        self.held.settle(ended)
-        return []
+            self._doubt(reply, endings, request, queue)
+            return _Remainder([] if reply.in_doubt else endings)
+        batch = lease.LeasedBatch.of(queue, reply)
+        if done is not None and batch.has_completed:
+            self.held.settle(done)
+            endings = []
+        if not batch.ids and (batch.examined or batch.promoted):
+            # Only ghosts and stale entries so far.
+            return _Remainder(endings, [queue])
+        self.waiter.due_in_s = batch.due_in_s
+        self._add(request.holder, batch, sent_s)
+        return _Remainder(endings, unsure=queue if batch.promoted < 0 else None)
 
     def _doubt(
         self,
@@ -199,27 +241,9 @@ class WorkSession:
             self._error_since_s = self.clock.monotonic()
         self._error = error
 
-    def _take(self, request: lease.LeaseRequest, replies: Sequence[Any], sent_s: float) -> None:
-        """Take items of the first queue that has any, given the replies to the first calls."""
-        if len(self._queues) > 1:
-            ready = self.waiter.ready_queues(replies)
-            if self._is_fair:
-                self._random.shuffle(ready)
-        else:
-            (queue,), (reply,) = self._queues, replies
-            if isinstance(reply, ServerError):
-                self._doubt(reply, (), request, queue)
-                return
-            batch = lease.LeasedBatch.of(queue, reply)
-            if batch.ids or not (batch.examined or batch.promoted):
-                self.waiter.due_in_s = batch.due_in_s
-                self._add(request.holder, batch, sent_s)
-                if batch.promoted < 0:
-                    deque(promote(queue), maxlen=0)
-                return
-            # Only ghosts and stale entries so far.
-            ready = self._queues
-        for queue in ready:
+    def _take(self, request: lease.LeaseRequest, queues: Sequence[Queue]) -> None:
+        """Take items of the first queue that has any."""
+        for queue in queues:
             sent_s = self.clock.monotonic()
             try:
                 batch = lease.lease_from_first([queue], request)
