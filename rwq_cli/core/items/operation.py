@@ -42,6 +42,7 @@ class Operation:
             at twice when they were chosen. None if it does not take items from their workers.
         at_once: All IDs are read, and looked at, before the first is acted on, so that they are
             acted on in their order.
+        block_ids: How many IDs a block has at most: the lists are read once for each.
         bytes_each: How much the script writes for each item, besides what it copies.
         dry_run: Whether the script changes nothing.
     """
@@ -57,6 +58,7 @@ class Operation:
     as_saved: Callable[[ItemSnapshot], ItemSnapshot] = lambda item: item
     grace_s: float | None = None
     at_once: bool = False
+    block_ids: int = BLOCK_IDS
     bytes_each: int = 0
     dry_run: bool = False
     # Whether what is saved of main is nearer to the end of the queue.
@@ -78,12 +80,12 @@ class Operation:
         """Act on a stream of IDs: one outcome for each distinct ID of a block, in the given order
         if there are few.
 
-        A block ends with a `FLUSH`, or after `BLOCK_IDS`: an ID that is repeated later may name a
+        A block ends with a `FLUSH`, or after `block_ids`: an ID that is repeated later may name a
         new item by then.
         """
         # Also if there are no IDs: an untagged name on a cluster must not look like an empty queue.
         self.queue.check_one_slot()
-        blocks: Iterable[list[bytes]] = in_batches(ids, items_max=BLOCK_IDS)
+        blocks: Iterable[list[bytes]] = in_batches(ids, items_max=self.block_ids)
         if self.at_once:
             blocks = [[item_id for item_id in ids if not isinstance(item_id, Flush)]]
         run_block = self.run_block if self.grace_s is None else self._run_twice

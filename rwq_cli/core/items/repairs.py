@@ -7,8 +7,9 @@ and skips IDs that are no longer broken.
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, repeat
 
-from rwq_cli.core.batches import BUDGET, in_batches
+from rwq_cli.core.batches import BLOCK_IDS, BUDGET, in_batches
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.items.operation import Operation
 from rwq_cli.core.model import TIME_MS_MAX, OutcomeBatch, State, Status
 from rwq_cli.core.state.expected import Expected, FirstLook
@@ -17,6 +18,9 @@ from rwq_cli.core.state.located import Located
 _SCHEDULED = frozenset(state for state in State if state.is_scheduled)
 # The script argument for a `bury_after` of None.
 _NEVER = -1
+# For each ID that is repaired, at most so many entries of the lists are read, which takes a third
+# of its repair; so repairing many takes time in proportion to them, however long the lists are.
+_ENTRIES_PER_ID = 10
 
 
 def repair(
@@ -33,6 +37,9 @@ def repair(
     args = {"bury_after": _NEVER if bury_after is None else bury_after, "looked_ms": look.at_ms}
     expected = Expected(frozenset(states), tokens=look.digests)
     repairing = Operation(queue, "repair", args, "repairing", expected, dry_run=dry_run)
+    if len(ids) > BLOCK_IDS:
+        entries = lengths_of(queue, queue.keys.main, queue.keys.processing)() + len(ids)
+        repairing.block_ids = max(BLOCK_IDS, entries // _ENTRIES_PER_ID)
     for batch in repairing.run(ids):
         if len(repaired := batch.without(Status.SKIPPED)):
             yield repaired

@@ -1,5 +1,6 @@
 """Cleans: every state, and what others do to an ID between the two looks."""
 
+from collections.abc import Collection
 from itertools import product
 from typing import Any
 
@@ -8,6 +9,9 @@ from redis import Redis
 
 from rwq_cli.core import CleanAction, Repair, State, WorkQueue
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.places import Places
+from rwq_cli.core.items import repairs
 from rwq_cli.core.keys import QueueKeys
 from tests.broken_queues import pad
 from tests.conftest import FakeClock, Foreign, Interleaved, contents
@@ -196,6 +200,30 @@ def test_thousands_of_stale_counts_are_pruned(
     assert {(action.action, action.where) for action in actions} == {(Repair.PRUNED, "returns")}
     assert len(actions) == len({action.item_id for action in actions}) == 2998
     assert raw.hgetall(b"jobs:returns") == {ids[7]: b"2", ids[-1]: b"2"}
+
+
+@pytest.mark.parametrize(("waiting", "walks"), [(900, [900, 300, 300, 300]), (8100, [900, 900])])
+def test_many_orphans_cost_walks_in_proportion(
+    queue: WorkQueue,
+    raw: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    waiting: int,
+    walks: list[int],
+) -> None:
+    """For their facts, and for blocks of them, which long lists make larger."""
+    ids, read, blocks = numbered(900 + waiting), Places.read, list[int]()
+    raw.mset({b"jobs:item:" + item_id: b"x" for item_id in ids})
+    raw.lpush(b"jobs:queue", *ids[900:])
+
+    def counted(handle: Queue, block: Collection[bytes]) -> Places:
+        blocks.append(len(block))
+        return read(handle, block)
+
+    monkeypatch.setattr(repairs, "BLOCK_IDS", 300)
+    monkeypatch.setattr(Places, "read", counted)
+    assert len(clean(queue, "deep")) == 900
+    assert blocks == walks
+    assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == sorted(ids)
 
 
 class TestBuryAfter:
