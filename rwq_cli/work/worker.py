@@ -355,12 +355,17 @@ def _handled_signals(
     for fd in (reader, writer):
         os.set_blocking(fd, False)
 
+    arrived = select.poll()
+    arrived.register(reader, select.POLLIN)
+
     def look() -> bool:
         """Handle what has arrived; returns whether there may be more."""
-        with turn, suppress(BlockingIOError):
-            while number := os.read(reader, 1):
+        with turn:
+            # Each command looks twice, and an exception for a pipe that is empty would take longer.
+            while arrived.poll(0):
+                if not (number := os.read(reader, 1)):
+                    return False
                 handle(number[0])
-            return False
         return True
 
     def wait() -> None:
