@@ -1,12 +1,12 @@
 -- Reading the keys and scores of many IDs in a few calls, deleting them, and replying about them.
 -- include: state
 
--- The lease keys of each ID: the new one, then the old one; those of this queue unless prefixes are given.
-local function lease_keys(ids, new_prefix, old_prefix)
+-- The lease keys of each ID: the new one, then the old one.
+local function lease_keys(ids)
   local keys = {}
   for i = 1, #ids do
-    keys[2 * i - 1] = (new_prefix or lease_prefix) .. ids[i]
-    keys[2 * i] = (old_prefix or old_lease_prefix) .. ids[i]
+    keys[2 * i - 1] = lease_prefix .. ids[i]
+    keys[2 * i] = old_lease_prefix .. ids[i]
   end
   return keys
 end

@@ -39,8 +39,8 @@ local function settling_ms(a_main, a_processing)
   return whole_ms(SETTLING_MS + entries * SETTLING_MS_PER_ENTRY)
 end
 
--- Set settling leases, given the `lease_keys` of items that are about to be pushed onto the main list of a queue, of
--- this one if none is given. This must be the first write of a script: a server that is out of memory refuses it, but
+-- Set settling leases, given the new lease keys of items that are about to be pushed onto the main list of a queue, of
+-- this one if none is given, and those old ones that may exist. This must be the first write of a script: a server that is out of memory refuses it, but
 -- does not stop a script that has already written.
 --
 -- Later upstream cleaners read the lists once, and then push every item that has no lease at that moment, even if rwq
@@ -48,16 +48,14 @@ end
 -- themselves, or find in no list, so it stands under the new name alone, and no lease is left under the old one.
 -- Workers overwrite it with their leases, and rwq does not count it as a lease. Its value ends with the time of the
 -- push, unix ms, by which a clean knows that somebody has pushed the item since its first look.
-local function settle(keys, why, a_main, a_processing)
-  if #keys == 0 then
+local function settle(new_keys, old_keys, why, a_main, a_processing)
+  if #new_keys == 0 then
     return
   end
   local lease_ms = settling_ms(a_main or main, a_processing or processing)
   local value = GUARDS.settling .. why .. ' ' .. whole_ms(clock_ms())
-  local old_keys = {}
-  for i = 1, #keys, 2 do
-    redis.call('SET', keys[i], value, 'PX', lease_ms)
-    old_keys[#old_keys + 1] = keys[i + 1]
+  for _, key in ipairs(new_keys) do
+    redis.call('SET', key, value, 'PX', lease_ms)
   end
   for_all('DEL', nil, old_keys)
 end

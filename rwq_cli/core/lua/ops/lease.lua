@@ -26,42 +26,40 @@ local DUE_MAX = 1000
 local promote_max = math.min(100, 2 + 2 * count_max)
 
 local now_ms = present[delayed] and clock_ms() or 0
-local promoted, is_promoted, is_unsure = {}, {}, false
 
--- Note the earliest due items, whose guards have kept every cleaner from pushing them. One that has lost them, long after
--- it fell due, may be in a list; what is due later comes after it. Entries that stay must not hold up others. Returns
--- the error of a user who may not promote.
-local function note_due_items()
-  for skipped = 0, DUE_MAX - 1, promote_max do
-    local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, promote_max)
-    local refusal = #page > 0 and denied(NEEDS.promote())
-    if refusal then
-      return refusal
-    end
-    local facts = read_facts(page)
-    for _, id in ipairs(page) do
-      local item = facts[id]
-      if item.data == 'string' and is_guarded(item) and not item.buried_ms then
-        promoted[#promoted + 1], is_promoted[id] = id, true
-      elseif not has_wrong_type(item) and not session_of(item) then
-        is_unsure = true
-        return
-      end
-    end
-    if #promoted > 0 or #page < promote_max then
-      return
+-- The items to promote among due entries, earliest first, whose guards have kept every cleaner from pushing them. An item
+-- that has lost its guards, long after it fell due, may be in a list, and ends them, as what is due later comes after it:
+-- the second value is true then.
+local function promotable_in(page)
+  local ids, facts = {}, read_facts(page)
+  for _, id in ipairs(page) do
+    local item = facts[id]
+    if item.data == 'string' and is_guarded(item) and not item.buried_ms then
+      ids[#ids + 1] = id
+    elseif not has_wrong_type(item) and not session_of(item) then
+      return ids, true
     end
   end
-end
-local refusal = present[delayed] and not dry_run and note_due_items()
-if refusal then
-  return refusal
+  return ids, false
 end
 
--- The entries to examine, next first: those of main, then the promoted ones, which are pushed after them.
-local candidates = reversed(redis.call('LRANGE', main, -(skip + entries_max), -(skip + 1)))
-for i = 1, math.min(#promoted, entries_max - #candidates) do
-  candidates[#candidates + 1] = promoted[i]
+-- The same of all due entries, page by page: those that stay must not hold up others.
+local function promotable_items()
+  for skipped = 0, DUE_MAX - 1, promote_max do
+    local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, promote_max)
+    local ids, is_unsure = promotable_in(page)
+    if #ids > 0 or is_unsure or #page < promote_max then
+      return ids, is_unsure
+    end
+  end
+  return {}, false
+end
+
+-- The error of a server that is out of memory: it must refuse before an item's data is read, which makes it look young. A
+-- write to a key that never exists changes nothing. A user who may not write that key finds out later.
+local function out_of_memory()
+  local reply = redis.pcall('SET', string.sub(main, 1, -6) .. 'absent', '', 'XX')
+  return type(reply) == 'table' and string.find(reply.err or '', 'OOM') and reply
 end
 
 -- The data of an item, or the length if the data is not wanted; false if there is none, nil for a key of the wrong
@@ -72,31 +70,7 @@ local function read(id)
   return (data ~= 0 or has_data(id)) and data
 end
 
--- Reading an item's data makes it look young. So a server that is out of memory must refuse this before: a write to a
--- key that never exists changes nothing. A user who may not write that key finds out later.
-if not dry_run and #candidates > 0 then
-  local reply = redis.pcall('SET', string.sub(main, 1, -6) .. 'absent', '', 'XX')
-  if type(reply) == 'table' and string.find(reply.err or '', 'OOM') then
-    return reply
-  end
-end
-
-local lookups_left
-
--- Whether a session holds a waiting item; nil if finding out would take too long for this call.
-local function is_worked_on(id, new, old)
-  if is_promoted[id] or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
-    return false
-  end
-  lookups_left = lookups_left or math.max(1, math.floor(BUDGET_ENTRIES / (redis.call('LLEN', processing) + 1)))
-  if lookups_left == 0 then
-    return nil
-  end
-  lookups_left = lookups_left - 1
-  return redis.call('LPOS', processing, id) ~= false
-end
-
--- The error for a key of the next item that has the wrong type, given what was read of it; or nil.
+-- The error for a key of an item that has the wrong type, given its data and the values of its lease keys; or nil.
 local function wrong_key(id, data, new, old)
   local key, what = item_prefix .. id, 'the data'
   if data ~= nil then
@@ -106,46 +80,46 @@ local function wrong_key(id, data, new, old)
   return is_wrong and wrong_type(key, redis.call('TYPE', key).ok, 'a string; it is ' .. what .. ' of the next item')
 end
 
-local reply, leased, leases, is_leased = { 0, is_unsure and -1 or #promoted, -1, {}, 0 }, {}, {}, {}
-local examined, count, bytes = 0, 0, 0
-local values, keys = lease_values(candidates)
-for i, id in ipairs(candidates) do
-  if count >= count_max or bytes >= BUDGET_BYTES then
-    break
+-- Examine candidates in order, as many as this call may lease: how many there were, the IDs to lease, their lease keys,
+-- and IDs and data in turn; or an error if already the first one cannot be judged.
+--
+-- A ghost is dropped. So is a second entry of an item that is leased, by this call or by another session: if that session
+-- fails, a clean returns the item.
+local function examine(candidates)
+  local batch, is_leased = { examined = 0, ids = {}, keys = {}, items = {} }, {}
+  local count, bytes, lookups = 0, 0, 0
+  local values, keys = lease_values(candidates)
+  for i, id in ipairs(candidates) do
+    if count >= count_max or bytes >= BUDGET_BYTES then
+      break
+    end
+    local data, new, old = read(id), values[2 * i - 1] or false, values[2 * i] or false
+    local is_held = false
+    -- Hardly any waiting item has a lease.
+    if data == nil or new or old then
+      local refusal = wrong_key(id, data, new, old)
+      is_held = not refusal and data and session_of({ new = new, old = old, left = { new = 0, old = 0 } })
+      lookups = lookups + (is_held and 1 or 0)
+      if refusal and i == 1 then
+        return nil, refusal
+      elseif refusal or is_held and lookups > math.max(1, BUDGET_ENTRIES / (redis.call('LLEN', processing) + 1)) then
+        -- The next call begins with it.
+        break
+      end
+    end
+    batch.examined = i
+    if data and not is_leased[id] and not (is_held and redis.call('LPOS', processing, id)) then
+      count, is_leased[id] = count + 1, true
+      batch.ids[count] = id
+      batch.keys[2 * count - 1], batch.keys[2 * count] = keys[2 * i - 1], keys[2 * i]
+      batch.items[2 * count - 1], batch.items[2 * count] = id, wants_data and data or ''
+      bytes = bytes + (wants_data and #data or 0)
+    end
   end
-  local data, new, old, wrong, worked_on = read(id), values[2 * i - 1] or false, values[2 * i] or false, nil, false
-  -- Hardly any waiting item has a lease.
-  if data == nil or new or old then
-    wrong = wrong_key(id, data, new, old)
-    worked_on = not wrong and data and is_worked_on(id, new, old)
-  end
-  if wrong and examined == 0 then
-    return wrong
-  elseif wrong or worked_on == nil then
-    break
-  end
-  examined = examined + 1
-  -- A ghost is dropped. So is a second entry of an item that is leased, by this call or by another session: if that
-  -- session fails, a clean returns the item.
-  if data and not worked_on and not is_leased[id] then
-    count, is_leased[id] = count + 1, true
-    leased[count] = id
-    leases[2 * count - 1], leases[2 * count] = keys[2 * i - 1], keys[2 * i]
-    reply[2 * count + 4], reply[2 * count + 5] = id, wants_data and data or ''
-    bytes = bytes + (wants_data and #data or 0)
-  end
-end
-reply[1], reply[4] = examined, counts_of(leased)
-if count == 0 and present[delayed] then
-  local next_due = redis.call('ZRANGEBYSCORE', delayed, '(' .. as_ms(now_ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  -- The due time may be infinite.
-  reply[3] = next_due[2] and math.ceil(math.min(next_due[2] - now_ms, 2 ^ 52)) or -1
-end
-if dry_run then
-  return reply
+  return batch
 end
 
--- Whether the item to complete is as most are: its holder alone has leased it, and there is nothing else of it.
+-- Whether an item to complete is as most are: its holder alone has leased it, and there is nothing else of it.
 local function is_plain(id, owner)
   if present[cleaning] or denied(NEEDS.finish()) then
     return false
@@ -156,20 +130,51 @@ local function is_plain(id, owner)
     and redis.pcall('EXISTS', result_prefix .. id) == 0
 end
 
-if #done > 0 and is_plain(done[1], done[2]) and redis.call('LREM', processing, 1, done[1]) == 1 then
-  reply[5] = 1
-  redis.call('DEL', item_prefix .. done[1], lease_prefix .. done[1], old_lease_prefix .. done[1])
-  delete_entries({ done[1] }, returns)
+-- Complete an item, if it is as most are: 1, else 0.
+local function finish(id, owner)
+  if not is_plain(id, owner) or redis.call('LREM', processing, 1, id) == 0 then
+    return 0
+  end
+  redis.call('DEL', item_prefix .. id, lease_prefix .. id, old_lease_prefix .. id)
+  delete_entries({ id }, returns)
+  return 1
 end
-settle(lease_keys(promoted), 'promoted')
--- Before anything is popped, because a server that is out of memory refuses it.
-for i = 1, 2 * count do
-  redis.call('SET', leases[i], holder, 'PX', lease_ms)
+
+local promoted, is_unsure = {}, false
+if present[delayed] and not dry_run then
+  promoted, is_unsure = promotable_items()
 end
-delete_entries(promoted, delayed)
-push(promoted)
-if examined > 0 then
-  redis.call('RPOP', main, examined)
-  for_all('LPUSH', processing, leased)
+-- Next first: the entries of main, then the promoted ones, which are pushed after them.
+local candidates = reversed(redis.call('LRANGE', main, -(skip + entries_max), -(skip + 1)))
+for i = 1, math.min(#promoted, entries_max - #candidates) do
+  candidates[#candidates + 1] = promoted[i]
 end
-return reply
+local refusal = #promoted > 0 and denied(NEEDS.promote()) or not dry_run and #candidates > 0 and out_of_memory()
+if refusal then
+  return refusal
+end
+local batch, wrong = examine(candidates)
+if wrong then
+  return wrong
+end
+local counts, due_in_ms, finished = counts_of(batch.ids), -1, 0
+if #batch.ids == 0 and present[delayed] then
+  local next_due = redis.call('ZRANGEBYSCORE', delayed, '(' .. as_ms(now_ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  -- The due time may be infinite.
+  due_in_ms = next_due[2] and math.ceil(math.min(next_due[2] - now_ms, 2 ^ 52)) or -1
+end
+if not dry_run then
+  finished = #done > 0 and finish(done[1], done[2]) or 0
+  settle(prefixed(lease_prefix, promoted), prefixed(old_lease_prefix, promoted), 'promoted')
+  -- Before anything is popped, because a server that is out of memory refuses it.
+  for _, key in ipairs(batch.keys) do
+    redis.call('SET', key, holder, 'PX', lease_ms)
+  end
+  delete_entries(promoted, delayed)
+  push(promoted)
+  if batch.examined > 0 then
+    redis.call('RPOP', main, batch.examined)
+    for_all('LPUSH', processing, batch.ids)
+  end
+end
+return { batch.examined, is_unsure and -1 or #promoted, due_in_ms, counts, finished, unpack(batch.items) }

@@ -39,7 +39,7 @@ return act(ids, function(id, item, now_ms)
 end, function(groups, facts)
   local moved, moved_lines, gone = groups.moved, {}, joined(groups.missing, groups.moved)
   local counts = counts_of(moved)
-  settle(lease_keys(moved, to_lease, to_old_lease), 'moved', to_main, to_processing)
+  settle(prefixed(to_lease, moved), prefixed(to_old_lease, moved), 'moved', to_main, to_processing)
   delete_leases(gone, facts)
   forget_entries(gone)
   -- The other queue may have leftovers of an earlier item with this ID.

@@ -53,7 +53,7 @@ end
 
 return act(ids_in(words), is_kick and kick_of or promotion_of, function(groups)
   local pushed = groups[done]
-  settle(lease_keys(pushed), done)
+  settle(prefixed(lease_prefix, pushed), prefixed(old_lease_prefix, pushed), done)
   remove_entries(pushed)
   delete_entries(not keeps_counts and pushed or {}, returns)
   delete_entries(pushed, delayed, buried)

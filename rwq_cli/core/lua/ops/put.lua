@@ -47,7 +47,8 @@ return act(ids, status_of, function(groups, facts, now_ms)
   local moved, scores = groups[done], {}
   local already_buried = joined(groups['already-buried'], groups['reason-replaced'])
   -- The leases first, because a server that is out of memory refuses them.
-  settle(lease_keys(done == 'released' and moved or {}), 'released')
+  local released = done == 'released' and moved or {}
+  settle(prefixed(lease_prefix, released), prefixed(old_lease_prefix, released), 'released')
   local guard = GUARDS.buried .. reason
   for i, id in ipairs(done ~= 'released' and moved or {}) do
     local at_ms = now_ms + (delay_ms or 0) + i / 1000

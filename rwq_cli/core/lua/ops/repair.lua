@@ -44,9 +44,12 @@ return act(ids, function(id, item, now_ms)
   end
   return bury_after >= 0 and (counts[id] or 0) >= bury_after and 'buried' or 'returned'
 end, function(groups, facts, now_ms)
-  local scores = {}
+  local scores, outdated = {}, {}
+  for _, id in ipairs(groups.returned) do
+    outdated[#outdated + 1] = facts[id].old and old_lease_prefix .. id or nil
+  end
   -- Leases first, as in `settle`.
-  settle(lease_keys(groups.returned), 'returned')
+  settle(prefixed(lease_prefix, groups.returned), outdated, 'returned')
   for i, id in ipairs(groups.buried) do
     local count = counts[id] or 0
     set_lease(id, GUARDS.buried .. string.format('returned %d time%s', count, count == 1 and '' or 's'))

@@ -97,7 +97,7 @@ local for_main = front and reversed(to_lists.main) or to_lists.main
 if next(leases) then
   delete_guards(restored_ids, true)
 end
-settle(lease_keys(for_main), 'restored')
+settle(prefixed(lease_prefix, for_main), prefixed(old_lease_prefix, for_main), 'restored')
 push(for_main, front)
 for_all('LPUSH', processing, to_lists.processing)
 local waiting_ms = tonumber(settling_ms(main, processing))
