@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from time import time, tzset
@@ -70,6 +71,21 @@ def pytest_configure(config: pytest.Config) -> None:
     ):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the tests once for all processes: each begins with other files than the rest."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    folders = [Path(word) for word in session.config.args]
+    files = sorted({file for folder in folders for file in folder.rglob("test_*.py")})
+    number = int(worker["workerid"].removeprefix("gw"))
+    for file in files[number :: worker["workercount"]]:
+        module = file.resolve().relative_to(session.config.rootpath).with_suffix("")
+        # What cannot be imported is told when it is collected.
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(".".join(module.parts))
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
