@@ -57,6 +57,7 @@ ROOMS = (
 
 
 @cache
+@cache
 def modules() -> dict[str, Path]:
     """Every module, by its name without `rwq_cli.`; the package itself is `""`."""
     found = {}

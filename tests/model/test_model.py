@@ -31,6 +31,8 @@ _DEPTH = usual(0, long=6)
 _SOME_STEPS, _FEW_STEPS = 6, 5
 # More than these programs send.
 _TO_THE_END = 100
+# What explores everything does so once.
+IN_ONE_PROCESS = pytest.mark.xdist_group("checker")
 
 
 def explore_all(checker: Checker, depth: int, *, every: bool = False) -> Counter[str]:
@@ -58,11 +60,13 @@ def checker() -> Checker:
     return made
 
 
+@IN_ONE_PROCESS
 def test_no_interleaving_breaks_a_guarantee(checker: Checker) -> None:
     met = {command[0] for _, command in checker.effects}
     assert met >= SCRIPTS, "a script was never run"
 
 
+@IN_ONE_PROCESS
 @pytest.mark.needs("acl-check")
 def test_our_scripts_do_what_the_model_says(checker: Checker, raw: redis.Redis) -> None:
     """Every state in which the model runs one of them is put on a real server."""
