@@ -356,7 +356,7 @@ def warn_if_missing(
 
 
 def warn_missing(settings: Settings, queue: "WorkQueue") -> None:
-    from rwq_cli.core.inspect.queues import exists
+    from rwq_cli.core.inspect.queues import exists, similar_name
 
     # The command itself has succeeded, whatever becomes of this check.
     with suppress(ServerError):
@@ -367,6 +367,8 @@ def warn_missing(settings: Settings, queue: "WorkQueue") -> None:
                 f"empty; rwq queues lists them{patterns}",
                 once=True,
             )
+            if settings.environment.stderr_is_terminal and (name := similar_name(queue)):
+                settings.environment.note(f"rwq: did you mean {escaped(name)}?", once=True)
 
 
 def note_idle_reset(settings: Settings, queue: "WorkQueue", consequence: str) -> None:

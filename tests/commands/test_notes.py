@@ -28,6 +28,14 @@ def test_a_missing_queue_is_reported_and_no_other(rwq: Rwq, foreign: Foreign, li
     assert "no such queue" not in rwq(*words).notes
 
 
+def test_a_similar_name_is_offered_on_a_terminal(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"17")
+    for name, is_offered in (("jbos", True), ("mail", False)):
+        assert "mean" not in rwq("ls", "-q", name).notes
+        code, written = rwq.on_terminal("ls", "-q", name)
+        assert (code, b"rwq: did you mean jobs?" in written) == (0, is_offered)
+
+
 @pytest.mark.parametrize("state", ["leased", "buried", "delayed"])
 def test_a_queue_where_nothing_waits_is_not_missing(rwq: Rwq, foreign: Foreign, state: str) -> None:
     STATES[state](foreign, b"17")

@@ -1,8 +1,10 @@
 """The queues of a server, and the first items of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from rwq_cli.core.errors import text_of
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.ages import believed
 from rwq_cli.core.keys import PER_ID_INFIXES, glob_pattern, is_glob, owner_of_structure, pattern_of
@@ -18,6 +20,8 @@ _ENDS_SO = b"".join(b"[%b]" % bytes(sorted({*letters})) for letters in zip(*_COU
 # How many entries of a list or sorted set are looked at, and how many for the age of the next item.
 # Ghosts are few, or all of its entries.
 LOOK_ENTRIES = 1000
+# How many calls of a scan a guess at a name is worth.
+_PAGES_FOR_SIMILAR = 20
 NEXT_ENTRIES = 10
 
 
@@ -46,6 +50,17 @@ def queue_names(connection: "Connection", *, any_type: bool = False) -> list[byt
 def exists(queue: Queue) -> bool:
     """Whether any key of the queue exists, other than those of items, leases and results."""
     return any(queue.call_all([("EXISTS", key) for key in queue.keys.structures]))
+
+
+def similar_name(queue: Queue) -> bytes | None:
+    """The name of a queue that is spelled much like this one's, among the first keys of a scan."""
+    from difflib import get_close_matches
+
+    pages = islice(queue.connection.root.scan_keys(kind="list"), _PAGES_FOR_SIMILAR)
+    owners = (owner_of_structure(key, "list") for page in pages for key in page)
+    names = {text_of(name): name for name in owners if name}
+    similar = get_close_matches(text_of(queue.name), names, n=1, cutoff=0.7)
+    return names[similar[0]] if similar else None
 
 
 def matching_queues(
