@@ -19,7 +19,7 @@ from rwq_cli.output.export_lines import (
     UndoState,
 )
 from rwq_cli.undo.directory import UNDONE, lock, numbered, open_undo_file
-from rwq_cli.undo.run import UndoFileBusy, UndoReader, read_header
+from rwq_cli.undo.run import UndoReader, read_header
 
 OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
 IN_USE = "another rwq is writing or restoring it"
@@ -108,20 +108,18 @@ def _trailer_of(line: bytes) -> Trailer | None:
 def open_latest(
     entries: Iterable[UndoEntry], skipped: Callable[[UndoEntry, str], object]
 ) -> tuple[UndoEntry, UndoReader]:
-    """Open the latest of these undo files that is not restored yet, and not in use.
+    """Open the latest of these undo files that is not restored yet; raise if it is in use.
 
     Args:
-        skipped: Gets the files that cannot be read or are in use, with the reasons.
+        skipped: Gets the files that cannot be read, with the reasons.
     """
     for entry in entries:
         if entry.reason is not None:
             skipped(entry, entry.reason)
         elif entry.state in (UndoState.UNUSED, UndoState.BEGUN):
+            # One in use is no reason to restore an older one: that would undo what nobody meant.
             try:
                 reader = UndoReader(entry.path)
-            except UndoFileBusy:
-                skipped(entry, IN_USE)
-                continue
             except InvalidArgument:
                 # Another rwq has restored it meanwhile, and renamed it.
                 if entry.path.exists():

@@ -82,7 +82,8 @@ class UndoReader:
             self._file = opened.enter_context(open_undo_file(path, "r+b"))
             if not lock(self._file):
                 raise UndoFileBusy(
-                    f"another rwq is writing or restoring {path}", "wait until it ends"
+                    f"another rwq is writing or restoring {path}",
+                    "wait until it ends, or name another file: see rwq undo --list",
                 )
             self._read()
             opened.pop_all()

@@ -87,22 +87,21 @@ class TestWhich:
         for name in ("7", "no-such-file"):
             assert rwq(*BACK, name).code == 2
 
-    def test_a_file_being_written_is_refused_or_skipped(
-        self, rwq: Rwq, removed: Path, foreign: Foreign
+    @pytest.mark.parametrize("number", [["2"], []])
+    def test_a_file_in_use_is_refused_not_passed_over(
+        self, rwq: Rwq, removed: Path, foreign: Foreign, number: list[str]
     ) -> None:
         foreign.waiting(b"c")
         rwq("rm", "c", "--yes")
         file = removed.with_name("2.jsonl")
         with file.open("rb") as writer:
             fcntl.flock(writer, fcntl.LOCK_EX)
-            assert rwq(*BACK, "2").as_tuple() == (
+            assert rwq(*BACK, *number).as_tuple() == (
                 1,
                 "",
-                f"rwq: error: another rwq is writing or restoring {file}; wait until it ends\n",
+                f"rwq: error: another rwq is writing or restoring {file}; wait until it ends, "
+                "or name another file: see rwq undo --list\n",
             )
-            result = rwq(*BACK, "-o", "ids")
-            assert result.text == "a\nb\n"
-            assert "2.jsonl: another rwq is writing or restoring it; skipped\n" in result.notes
         assert ids(rwq) == "c"
 
     def test_a_file_that_was_just_restored_is_passed_over(
