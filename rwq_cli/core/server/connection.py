@@ -261,11 +261,13 @@ class Connection(Endpoint):
 
         A cursor means nothing to another server, or after a restart: then it begins again.
         """
-        patience = Patience(self)
+        patience, most = Patience(self), 0
         while True:
             try:
-                for command, page in self._pages(scan, options):
-                    patience = Patience(self)
+                for number, (command, page) in enumerate(self._pages(scan, options), 1):
+                    # Not what was read before: each time, other nodes may answer before one fails.
+                    if number > most:
+                        patience, most = Patience(self), number
                     if page:
                         yield command, page
                 return

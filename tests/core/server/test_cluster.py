@@ -1,7 +1,7 @@
 """Requests to several slots of a cluster, one of which has lost its node."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from rwq_cli.core import errors
 from rwq_cli.core.server import cluster
 from rwq_cli.core.server.cluster import ClusterConnection
 from rwq_cli.core.server.commands import Command
+from rwq_cli.core.server.connection import Page
 from rwq_cli.core.server.endpoint import Patience
 
 HEALTHY, LOST = ("LLEN", b"{a}"), ("LLEN", b"{b}")
@@ -68,3 +69,30 @@ def test_a_lost_slot_is_waited_for_once_and_last(
     Slot.is_repaired = True
     assert send()[0] == [7, 7]
     assert not connection._lost
+
+
+def test_a_scan_waits_once_for_a_lost_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends_s = time.monotonic() + 5
+
+    class Node:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def _pages(self, *_: object) -> Iterator[Page]:
+            assert time.monotonic() < ends_s, "what other nodes answer renews the patience"
+            if self.name == "lost":
+                error = errors.Unavailable("node is down")
+                error.refusal = "CLUSTERDOWN"
+                raise error
+            yield ("SCAN", 0), [self.name.encode()]
+
+    shares = {name: (name, {0}) for name in ("first", "second", "lost")}
+    monkeypatch.setattr(ClusterConnection, "_shares", lambda _: shares)
+    monkeypatch.setattr(ClusterConnection, "_to", lambda _, node: Node(node))
+    connection = ClusterConnection([("h", 1)], "the cluster", {"connection_class": object})
+    connection.patience_s = 0.4
+    began_s, pages = time.monotonic(), connection.scan(("SCAN",))
+    assert [next(pages)[1], next(pages)[1]] == [[b"first"], [b"second"]]
+    with pytest.raises(errors.Unavailable, match="node is down"):
+        list(pages)
+    assert time.monotonic() - began_s >= 0.4
