@@ -12,7 +12,7 @@ from rwq_cli.cli.command import (
     HELP_SETTINGS,
     RwqGroup,
     add_declared,
-    exits_in_words,
+    describe_exits,
     is_narrow,
     write_rows,
 )
@@ -99,7 +99,7 @@ class Root(RwqGroup):
             formatter.write_paragraph()
             formatter.write_dl(rows)
         formatter.write_paragraph()
-        exits = exits_in_words({status: status.summary for status in ExitStatus})
+        exits = describe_exits({status: status.summary for status in ExitStatus})
         topics = f"rwq help {', '.join(TOPICS)}"
         write_rows(formatter, [("Topics:", topics), ("Exit codes:", exits)])
 

@@ -54,7 +54,7 @@ _LEASABLE = frozenset(SELECTABLE) - {State.ABANDONED, State.ORPHANED}
 _POSSIBLE = {**_IMPLIED, "holder_glob": _LEASABLE, "ttl": _LEASABLE}
 
 
-def _condition(text: str) -> "Condition":
+def _parse_condition(text: str) -> "Condition":
     from rwq_cli.input.where import parse_condition
 
     return parse_condition(text)
@@ -71,7 +71,7 @@ _FILTERS: dict[str, tuple[Any, ...]] = {
         *("--where EXPR", list[Any]),
         "Only items whose JSON data meets every condition (repeatable): tenant.id=3, size>100, "
         "kind~^img, !error.",
-        _condition,
+        _parse_condition,
         offer_paths,
     ),
     "id_glob": ("--id-glob GLOB", bytes, "Only IDs that match.", os.fsencode),
@@ -92,7 +92,7 @@ _FILTERS: dict[str, tuple[Any, ...]] = {
 _OPTIONS = {name: usage.split()[0] for name, (usage, *_) in _FILTERS.items()}
 
 
-def _filters(offered: Iterable[State], *left_out: str) -> list[Parameter]:
+def _make_filters(offered: Iterable[State], *left_out: str) -> list[Parameter]:
     """Return the options that can choose among items in these states."""
     names = [state.value for state in SELECTABLE if state in offered]
     # A single state needs no option.
@@ -117,7 +117,7 @@ def _filters(offered: Iterable[State], *left_out: str) -> list[Parameter]:
     return [parameter for parameter in options if parameter.name not in without]
 
 
-def _selection(
+def _make_selection(
     settings: Settings,
     *,
     states: Sequence[State] | None = None,
@@ -149,7 +149,7 @@ def filters(
     offered: Iterable[State] = SELECTABLE, *, without: Sequence[str] = ()
 ) -> Callable[[Function], Function]:
     """Add the options that choose items to a command, which takes a `selection`."""
-    return with_options("selection", _selection, _filters(offered, *without))
+    return with_options("selection", _make_selection, _make_filters(offered, *without))
 
 
 class Choice(NamedTuple):
@@ -323,7 +323,7 @@ class _Chooser:
         **chosen_by: Any,
     ) -> Choice:
         """Return what is chosen; raise if that is nothing, or the options cannot be combined."""
-        selection = _selection(settings, **chosen_by)
+        selection = _make_selection(settings, **chosen_by)
         used = [_OPTIONS[name] for name in _OPTIONS if chosen_by.get(name) not in (None, [])]
         used += ["-n"] * bool(limit) + ["--all"] * all_items
         choice = Choice(settings, None, selection, mine=mine_only, yes=yes, dry_run=dry_run)
@@ -387,7 +387,7 @@ def selects(
         asks: Whether it has `--yes`, if it acts.
     """
     everything = everything or default
-    filters = _filters(offered or everything, *["reason_glob"] * has_reason)
+    filters = _make_filters(offered or everything, *["reason_glob"] * has_reason)
     chooser = _Chooser(default, everything, filters, acts)
     has = {"mine_only": mine, "yes": acts and asks, "dry_run": acts}
     help, offer = "IDs, or - for stdin; without IDs, the options choose.", offer_ids(default)

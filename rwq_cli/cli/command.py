@@ -122,7 +122,7 @@ class RwqCommand(TyperCommand):
                 write_rows(formatter, rows)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        rows = [("Exit codes:", exits_in_words(self.manual.all_exits))]
+        rows = [("Exit codes:", describe_exits(self.manual.all_exits))]
         if self.manual.plain:
             names = "; ".join(f"{what}: {names}" for what, names in self.manual.plain.items())
             rows.append((f"{PLAIN_HEADING}:", names))
@@ -154,7 +154,7 @@ def write_rows(formatter: Any, rows: Sequence[tuple[str, str]]) -> None:
     formatter.write_dl(rows, col_max=2 if is_narrow(formatter, rows) else _TERM_MAX)
 
 
-def exits_in_words(exits: Mapping[ExitCode, str]) -> str:
+def describe_exits(exits: Mapping[ExitCode, str]) -> str:
     """Format exit codes and their meanings as a sentence of the help."""
     return "; ".join(f"{int(status)} {text}" for status, text in exits.items())
 
@@ -189,7 +189,7 @@ class RwqGroup(TyperGroup):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         formatter.write_paragraph()
-        exits = exits_in_words({status: status.summary for status in ExitStatus})
+        exits = describe_exits({status: status.summary for status in ExitStatus})
         write_rows(formatter, [("Exit codes:", exits), COMMON_OPTIONS])
 
 

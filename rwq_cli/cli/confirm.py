@@ -52,7 +52,7 @@ def confirm(
     if leased:
         note += f" ({human.count(leased)} of them leased)"
     items_of_queue = f"{human.counted(items, 'item')} of {queue}{note}"
-    where = f" on {server_shown(settings)}"
+    where = f" on {describe_server(settings)}"
     if settings.second_server is not None:
         # The action names the other server.
         items_of_queue, where = items_of_queue + where, ""
@@ -82,28 +82,28 @@ def confirm_action(
     elif items >= MANY:
         whose, name = "queue", queue
     if whose:
-        answer = _answer(question, f"Type the {whose}'s name to continue: ", yes)
+        answer = _ask_on_terminal(question, f"Type the {whose}'s name to continue: ", yes)
         has_agreed = answer.rstrip("\r\n") == name
     else:
-        answer = _answer(question, f"{prompt}[y/N] ", yes)
+        answer = _ask_on_terminal(question, f"{prompt}[y/N] ", yes)
         has_agreed = answer.strip().lower() in ("y", "yes")
     if not has_agreed:
         raise Declined("declined; what was asked about is unchanged")
 
 
-def server_shown(settings: Settings) -> str:
+def describe_server(settings: Settings) -> str:
     label, context = settings.server_label, settings.protecting_context
     if context is None:
         return label
     name = context.name
     if context.color is not None and settings.wants_colour(is_terminal=True):
-        from rwq_cli.output.console import styled
+        from rwq_cli.output.console import apply_style
 
-        name = styled(name, f"bold {context.color}")
+        name = apply_style(name, f"bold {context.color}")
     return name if settings.server.context is not None else f"{label} (context {name})"
 
 
-def _answer(question: str, asks: str, yes: str) -> str:
+def _ask_on_terminal(question: str, asks: str, yes: str) -> str:
     """Ask on `/dev/tty`: stdin may be a pipe of IDs, and stdout a file."""
     try:
         descriptor = open_terminal()
@@ -121,9 +121,9 @@ def _answer(question: str, asks: str, yes: str) -> str:
         with suppress(OSError):
             columns = os.get_terminal_size(descriptor).columns
         if columns and len(_COLOUR.sub("", text)) >= columns:
-            from rwq_cli.output.console import wrapped_styled
+            from rwq_cli.output.console import wrap_styled
 
-            text = f"{wrapped_styled(question, columns)}\n{asks}".lstrip()
+            text = f"{wrap_styled(question, columns)}\n{asks}".lstrip()
         terminal.write(text.encode())
         answer = terminal.readline()
         if not answer.endswith(b"\n"):

@@ -55,12 +55,12 @@ def open_connection(
         server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
         url = server.url
     settings.check_read_only()
-    password, password_origin = _outer_password(settings)
+    password, password_origin = _read_password(settings)
     read: str | Callable[[], str | None] | None = password
     if password is not None and password_origin != "RWQ_PASSWORD":
         # Each later connection reads its file, or runs its command, again.
         first = iter([password])
-        read = lambda: next(first, None) or _outer_password(settings)[0]  # noqa: E731
+        read = lambda: next(first, None) or _read_password(settings)[0]  # noqa: E731
     options = _tls_options(settings, url, may_be_elsewhere=tls_is_elsewhere)
     options |= {f"{name}_s": words[name] for name in _DURATIONS if name in words}
     connection = connect(
@@ -141,7 +141,7 @@ def _name_setting(error: "ServerError", place: str, context: "Context | None") -
         error.hint = error.hint.replace(_BY_URL, place)
 
 
-def _outer_password(settings: Settings) -> tuple[str | None, str]:
+def _read_password(settings: Settings) -> tuple[str | None, str]:
     """Return the password that is given outside the URL, and where it comes from."""
     # RWQ_PASSWORD is for a server that is named by its URL: no other server may see it.
     file, context = settings.common_options.get("password_file"), settings.server.context
@@ -160,7 +160,7 @@ def _outer_password(settings: Settings) -> tuple[str | None, str]:
     return password_of(context, settings.contexts.path), str(context)
 
 
-def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
+def make_server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     # A context's server is named by the context, so that its password stays where it is, unless
     # options override some of its settings.
     url, _, context = settings.server
@@ -173,7 +173,7 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
 
         from rwq_cli.core.server.urls import without_password
 
-        password, _ = _outer_password(settings)
+        password, _ = _read_password(settings)
         if url.startswith(LOCAL):
             url = f"{LOCAL}{settings.local_server(url).directory}"
         elif "password_file" in words:
@@ -192,14 +192,14 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     }
 
 
-def summary_end(settings: Settings, queues: str | None) -> str:
+def describe_target(settings: Settings, queues: str | None) -> str:
     """Return a summary's end; `queues` is None if a prefix names them. See `target_from_env`."""
     if settings.target_from_env:
         return ""
     return f" ({queues + ' ' if queues else ''}on {settings.server_label})"
 
 
-def command_lines(settings: Settings, connection: "Connection") -> "CommandLines":
+def make_command_lines(settings: Settings, connection: "Connection") -> "CommandLines":
     """Return what makes command lines to paste: they reach this server, and contain no password."""
     from rwq_cli.core.server.urls import without_password
     from rwq_cli.views.command_lines import CommandLines, redis_cli, shell_word
@@ -234,10 +234,10 @@ def open_queue(settings: Settings) -> "WorkQueue":
 def open_queues(settings: Settings, names: Sequence[bytes] = ()) -> "list[WorkQueue]":
     """Open the queues, each once, on one connection; without names, those the settings name."""
     names = names or list(dict.fromkeys(settings.queues)) or [settings.queue]
-    return queue_handles(settings, open_connection(settings), names, settings.queue_origin)
+    return make_queues(settings, open_connection(settings), names, settings.queue_origin)
 
 
-def queue_handles(
+def make_queues(
     settings: Settings, connection: "Connection", names: Sequence[bytes], origin: str
 ) -> "list[WorkQueue]":
     """Return the queues with these names, which come from `origin`, on an open connection."""
@@ -255,7 +255,7 @@ def queue_handles(
     return queues
 
 
-def cached_find(find: Callable[[], T]) -> Callable[[], T]:
+def cache_find(find: Callable[[], T]) -> Callable[[], T]:
     """Return a function that caches the result of `find` for `_FIND_EVERY_S`."""
     cached: list[tuple[float, T]] = []
 
@@ -283,10 +283,10 @@ class OpenQueues:
         queues = [] if has_patterns else open_queues(settings)
         self.connection = queues[0].connection if queues else open_connection(settings)
         self.names = "all queues" if all_queues else ", ".join(map(escaped, self._words))
-        self._found = cached_find(self._find) if has_patterns else lambda: (queues, False)
+        self._found = cache_find(self._find) if has_patterns else lambda: (queues, False)
 
     def find(self) -> Self:
-        """Find the queues; for patterns, all keys are scanned: see `cached_find`."""
+        """Find the queues; for patterns, all keys are scanned: see `cache_find`."""
         # A pattern may match keys of other programs, too.
         self.queues, self._are_found = self._found()
         count = len(self.queues)
@@ -329,7 +329,7 @@ class OpenQueues:
         names = list(dict.fromkeys(chain.from_iterable(names_by_word.values())))
         origin = "--all-queues" if self._is_all else self._settings.queue_origin
         kept = []
-        for queue in queue_handles(self._settings, self.connection, names, origin):
+        for queue in make_queues(self._settings, self.connection, names, origin):
             if not self._changes or queue.name in self._words or has_items(queue):
                 kept.append(queue)
             else:

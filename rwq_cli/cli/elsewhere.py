@@ -37,10 +37,10 @@ class OtherQueue(NamedTuple):
     @property
     def label_to_ask(self) -> str:
         """Its name in a question, with the context in its colour."""
-        from rwq_cli.cli.confirm import server_shown
+        from rwq_cli.cli.confirm import describe_server
 
         name = escaped(self.queue.name)
-        return name if self.settings is None else f"{name} on {server_shown(self.settings)}"
+        return name if self.settings is None else f"{name} on {describe_server(self.settings)}"
 
     def settings_of_both(self, settings: Settings) -> Settings:
         """Return the run's settings, extended so that the protection of either server applies."""

@@ -147,7 +147,7 @@ def option(
     # duration unless a parser is given.
     names, metavar = _names_and_metavar(usage)
     if min is not None:
-        parser = _whole_number(names[0], min)
+        parser = _make_number_parser(names[0], min)
     elif metavar == "DUR" and parser is None:
         parser = duration
     return typer.Option(*names, metavar=metavar, parser=parser, help=help, autocompletion=offer)
@@ -169,7 +169,7 @@ def _names_and_metavar(usage: str) -> tuple[list[str], str | None]:
     return names, None if words[-1].startswith("-") else words[-1]
 
 
-def _whole_number(name: str, least: int) -> Callable[[str], int]:
+def _make_number_parser(name: str, least: int) -> Callable[[str], int]:
     def parse(text: str | int) -> int:
         # `int` also accepts `1_0`, and the digits of other scripts.
         if not re.fullmatch("[0-9]{1,999}", str(text)) or int(text) < least:
@@ -182,7 +182,7 @@ def _whole_number(name: str, least: int) -> Callable[[str], int]:
     return parse
 
 
-def checked_duration(check: Callable[[float], object]) -> Callable[[str], Duration]:
+def make_duration_parser(check: Callable[[float], object]) -> Callable[[str], Duration]:
     """Return a parser of durations; `check` raises for those that are not allowed."""
 
     def parse(text: str) -> Duration:
@@ -198,7 +198,7 @@ def positive(name: str) -> Callable[[str], Duration]:
         if not seconds:
             raise InvalidArgument(f"{name} must be more than 0", "give a duration such as 5s")
 
-    return checked_duration(check)
+    return make_duration_parser(check)
 
 
 # For `--every` and `--watch`.
@@ -207,12 +207,12 @@ interval = positive("the interval")
 
 LeaseForOption = Annotated[
     Duration,
-    option("--for DUR", "How long the lease lasts from now.", checked_duration(lease_time_ms)),
+    option("--for DUR", "How long the lease lasts from now.", make_duration_parser(lease_time_ms)),
 ]
 RateOption = Annotated[
     float | None, option("--rate N/s", "Not more than N items a second (/m, /h).", parse_rate)
 ]
-result_duration = checked_duration(result_time_ms)
+result_duration = make_duration_parser(result_time_ms)
 
 
 class Address(NamedTuple):

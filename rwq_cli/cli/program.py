@@ -74,12 +74,12 @@ def _run(call: Call) -> ExitCode:
 
 def _report(error: Exception, call: Call) -> ExitCode:
     environment = call.environment
-    own_words = _own_words(call)
+    own_words = _find_own_options(call)
     if own_words.get("debug"):
         import traceback
 
         environment.error(traceback.format_exc().rstrip())
-    failure = _as_rwq_error(error)
+    failure = _convert_error(error)
     hint = escaped_text(failure.hint) if failure.hint else None
     message = escaped_text(failure.message)
     line = f"{message}; {hint}" if hint else message
@@ -115,7 +115,7 @@ def _report(error: Exception, call: Call) -> ExitCode:
     return MonitoringStatus.UNKNOWN if call.manual.monitors else exit_status_of(failure)
 
 
-def _own_words(call: Call) -> dict[str, object]:
+def _find_own_options(call: Call) -> dict[str, object]:
     """Return the options of rwq itself, not those of a command that it runs."""
     if call.words is not None:
         return {**call.common_options, **call.words}
@@ -130,9 +130,9 @@ def _own_words(call: Call) -> dict[str, object]:
     }
 
 
-def _as_rwq_error(error: Exception) -> RwqError:
+def _convert_error(error: Exception) -> RwqError:
     if isinstance(error, RwqError):
-        if isinstance(error, ServerError) and (done := _acknowledged(error)):
+        if isinstance(error, ServerError) and (done := _describe_acknowledged(error)):
             error.hint = f"{done}; {error.hint}" if error.hint else done
         return error
     import typer
@@ -165,7 +165,7 @@ def _as_rwq_error(error: Exception) -> RwqError:
     return Fault(f"this is a bug in rwq: {reason}", "--debug shows the traceback")
 
 
-def _acknowledged(error: ServerError) -> str | None:
+def _describe_acknowledged(error: ServerError) -> str | None:
     """Describe the part of a batch that was applied; None for nothing."""
     after = error.acknowledged_after
     if error.acknowledged is None or not (error.acknowledged or after or error.in_doubt):

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rwq_cli.cli.connect import command_lines, summary_end
+from rwq_cli.cli.connect import describe_target, make_command_lines
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.keys import BURIED_GUARD
@@ -80,15 +80,17 @@ def begin_report(
         queue.name,
         dry_run=dry_run,
         facts={**bytes_fields("queue", queue.name), **(facts or {})},
-        explain=partial(_why, settings, queue, leased_in or queue, {**_REASONS, **(reasons or {})}),
-        where=partial(summary_end, settings, None if name else escaped(queue.name)),
+        explain=partial(
+            _explain_failures, settings, queue, leased_in or queue, {**_REASONS, **(reasons or {})}
+        ),
+        where=partial(describe_target, settings, None if name else escaped(queue.name)),
         name=name,
         **options,
     )
     return settings.out.begin_tally(tally)
 
 
-def _why(
+def _explain_failures(
     settings: Settings,
     queue: "WorkQueue",
     leased_in: "WorkQueue",
@@ -108,14 +110,14 @@ def _why(
         reason = reasons.get(failure.status, failure.status.value)
         reason = reason if isinstance(reason, str) else reason(failure)
         if SHOW in reason:
-            lines = command_lines(settings, queue.connection)
+            lines = make_command_lines(settings, queue.connection)
             reason = reason.replace(SHOW, lines.of_item("show", queue.name, failure.item_id))
         if failure.status is Status.NOT_OWNER:
-            reason = f"{_holding(failure, leases.get(failure.item_id))}; {reason}"
+            reason = f"{_describe_holder(failure, leases.get(failure.item_id))}; {reason}"
         yield reason
 
 
-def _holding(outcome: Outcome, lease: Lease | None) -> str:
+def _describe_holder(outcome: Outcome, lease: Lease | None) -> str:
     """Say who holds an item, and for how long, as read afterwards; a guard has no holder."""
     from rwq_cli.core.state.rules import guard_kind
 
@@ -131,7 +133,7 @@ def _holding(outcome: Outcome, lease: Lease | None) -> str:
     return f"{text} for {human.duration(lease.ttl_ms / 1000)}"
 
 
-def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:
+def make_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:
     """Return a function that reports a bad record on stderr: source, number from 1, reason."""
 
     def report(where: str, number: int, reason: str) -> None:

@@ -78,7 +78,7 @@ def _redraw(
     from threading import Event, Lock, Thread
 
     from rwq_cli.output import human
-    from rwq_cli.output.console import LiveFrames, captured
+    from rwq_cli.output.console import LiveFrames, capture_frame
     from rwq_cli.output.escape import escaped_text
 
     frame, line, asked_s, usual_s = "", "", float("inf"), 0.0
@@ -100,7 +100,7 @@ def _redraw(
         for _ in rounds:
             asked_s, style = time.monotonic(), "dim"
             try:
-                with captured(settings.environment) as written:
+                with capture_frame(settings.environment) as written:
                     show()
                 next_frame = written.getvalue().decode()
                 usual_s = time.monotonic() - asked_s

@@ -7,7 +7,12 @@ from typing import Annotated, NamedTuple
 
 from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, parse_id
-from rwq_cli.cli.reports import OUTCOME_FIELDS, bad_record_reporter, begin_report, make_outcome_kind
+from rwq_cli.cli.reports import (
+    OUTCOME_FIELDS,
+    begin_report,
+    make_outcome_kind,
+    make_record_reporter,
+)
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import ServerError
@@ -123,7 +128,7 @@ class Adding(NamedTuple):
             self.input_format,
             self.id_from or records.random_id,
             strict=self.strict,
-            report=bad_record_reporter(self.settings, "not added"),
+            report=make_record_reporter(self.settings, "not added"),
             due=due,
             binary_ids=self.binary_ids,
         )
@@ -177,7 +182,7 @@ def _add(queues: Sequence[WorkQueue], adding: Adding, reader: RecordReader) -> E
             None,
             dry_run=dry_run,
             explain=lambda failed: ("one of its keys has the wrong type" for _ in failed),
-            where=lambda: f" ({_counts_in_words(added)} on {settings.server_label})",
+            where=lambda: f" ({_describe_counts(added)} on {settings.server_label})",
             extra=extra,
         )
         out = settings.out.begin_tally(tally)
@@ -196,7 +201,7 @@ def _add(queues: Sequence[WorkQueue], adding: Adding, reader: RecordReader) -> E
     )
 
 
-def _counts_in_words(added: Mapping[bytes, int]) -> str:
+def _describe_counts(added: Mapping[bytes, int]) -> str:
     if len(added) > _NAMED_QUEUES:
         return f"{len(added):,} queues"
     names = [f"{escaped(name)} {number:,}" for name, number in sorted(added.items())]

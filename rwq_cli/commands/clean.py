@@ -9,7 +9,7 @@ from random import random
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from rwq_cli.cli import options
-from rwq_cli.cli.connect import OpenQueues, summary_end, warn_if_missing
+from rwq_cli.cli.connect import OpenQueues, describe_target, warn_if_missing
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.commands import Duration, ExitStatus, Settings, command, option
 from rwq_cli.core.errors import ServerError
@@ -154,7 +154,7 @@ class Cleaner:
             out.continue_until_end()
         for queue in opened.queues:
             name = escaped(queue.name) if opened.is_one else None
-            where = partial(summary_end, self._settings, name)
+            where = partial(describe_target, self._settings, name)
             self._clean(queue, where, is_deep=self._is_deep)
         return out.end()
 

@@ -12,7 +12,7 @@ from rwq_cli.cli.manual import UNWRITTEN
 from rwq_cli.cli.options import offer_contexts
 from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import InvalidArgument, Settings, argument, command, escaped, option
-from rwq_cli.commands.undoing import undo_directory
+from rwq_cli.commands.undoing import find_undo_directory
 from rwq_cli.contexts.config import KEYS, Colour, Context, Protection, holds_secret
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.health import ServerStatus
@@ -22,7 +22,7 @@ from rwq_cli.core.server.urls import mask_url
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Cut, Field, Fields, field
 from rwq_cli.output.sections import Line, Section
-from rwq_cli.undo.directory import unwritable_because
+from rwq_cli.undo.directory import explain_unwritable
 from rwq_cli.views.health import refusal_in_words, status_parts
 
 # A record is its JSON object.
@@ -35,7 +35,7 @@ _PROTECTION = {
 }
 
 
-def shown_url(url: str) -> str:
+def mask_shown_url(url: str) -> str:
     return escaped_text(mask_url(url) if "://" in url else url)
 
 
@@ -43,7 +43,7 @@ def context_record(context: Context, current: str | None) -> Record:
     password = "url" if holds_secret(context.url) else None
     password = "command" if context.password_command is not None else password
     password = "file" if context.password_file is not None else password
-    is_current, url = context.name == current, shown_url(context.url)
+    is_current, url = context.name == current, mask_shown_url(context.url)
     return {**asdict(context), "current": is_current, "url": url, "password": password}
 
 
@@ -221,7 +221,7 @@ def show(
     if context is None:
         url, origin, _ = settings.server
         raise NoContext(
-            f"no context is in use: the server is {shown_url(url)} ({origin})",
+            f"no context is in use: the server is {mask_shown_url(url)} ({origin})",
             "rwq context list shows all contexts",
         )
     _show_one(settings, context, settings.contexts.current)
@@ -304,7 +304,7 @@ def set_(settings: Settings, name: NameArgument, change: ContextChange) -> None:
 
     contexts = set_context(settings.contexts_path, name, values, removed)
     context = contexts.named(name)
-    text = f"set context {context.name}: {shown_url(context.url)}\n"
+    text = f"set context {context.name}: {mask_shown_url(context.url)}\n"
     _show_one(settings, context, contexts.current, text=text)
     if holds_secret(context.url):
         settings.out.note(
@@ -323,7 +323,7 @@ def use(settings: Settings, name: NameArgument) -> None:
 
     contexts = use_context(settings.contexts_path, name)
     context = contexts.named(contexts.current or name)
-    text = f"{context.name} is the current context: {shown_url(context.url)}\n"
+    text = f"{context.name} is the current context: {mask_shown_url(context.url)}\n"
     _show_one(settings, context, contexts.current, text=text)
     variables = settings.environment.variables
     for variable in ("RWQ_URL", "RWQ_CONTEXT"):
@@ -377,7 +377,7 @@ def check(
     connection = open_connection(settings)
     queue = None if queue_name is None else WorkQueue(connection, queue_name)
     access = server_access(connection, queue)
-    no_undo = unwritable_because(undo_directory(settings))
+    no_undo = explain_unwritable(find_undo_directory(settings))
     if no_undo is None and access.denied and "undo" in access.denied:
         no_undo = f"this user may not run {access.denied['undo']}"
     context, denied = settings.server.context, None

@@ -15,7 +15,7 @@ from rwq_cli.commands import Settings, command
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.environment import raising_on_terminate
 from rwq_cli.local.server import throwaway
-from rwq_cli.output.console import styled
+from rwq_cli.output.console import apply_style
 
 
 class TourStep(NamedTuple):
@@ -61,7 +61,7 @@ def demo(settings: Settings) -> None:
         directory = server.directory / "demo"
         variables = _prepare(directory, settings, server.url)
         for step in _STEPS:
-            prompt = styled(f"$ {step.command}", "bold") if is_bold else f"$ {step.command}"
+            prompt = apply_style(f"$ {step.command}", "bold") if is_bold else f"$ {step.command}"
             time.sleep(step.wait_s)
             text = fill(step.text, environment.width)
             environment.stdout.write(f"\n{text}\n{prompt}\n".encode())

@@ -17,7 +17,7 @@ from rwq_cli.commands import (
     escaped,
     option,
 )
-from rwq_cli.commands.undoing import bad_line_reporter, note_incompleteness
+from rwq_cli.commands.undoing import make_line_reporter, note_incompleteness
 from rwq_cli.core.inspect.differences import Difference, ExportedQueue, differences
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.items.lines import Line
@@ -102,7 +102,7 @@ def _compare_with_export(settings: Settings, queue: WorkQueue, file: str) -> Exi
         settings.environment,
         file,
         strict=False,
-        report=bad_line_reporter(settings, file, "not compared"),
+        report=make_line_reporter(settings, file, "not compared"),
     )
 
     def items() -> Iterator[ItemSnapshot]:

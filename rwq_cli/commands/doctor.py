@@ -6,7 +6,7 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from rwq_cli.cli.connect import OpenQueues, command_lines, summary_end, warn_missing
+from rwq_cli.cli.connect import OpenQueues, describe_target, make_command_lines, warn_missing
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption
 from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
@@ -111,7 +111,7 @@ def _section(record: Any) -> Section:
     return Section(record.finding.code.value, rows)
 
 
-def _named(findings: Sequence[Finding]) -> str:
+def _list_findings(findings: Sequence[Finding]) -> str:
     return ", ".join(f"{finding.code.value} {human.count(finding.count)}" for finding in findings)
 
 
@@ -119,7 +119,7 @@ def _name(diagnosis: Diagnosis) -> str:
     return "the server" if diagnosis.queue is None else escaped(diagnosis.queue)
 
 
-def _healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
+def _describe_healthy(diagnosis: Diagnosis, *, is_all: bool) -> str:
     name, notes = _name(diagnosis), diagnosis.findings
     nothing = f"{name} has {'only notes' if notes else 'none'} of these findings"
     if diagnosis.items == 0 and is_all:
@@ -129,7 +129,7 @@ def _healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
         text = f"Nothing is wrong with {name}" if is_all else nothing
         text += "" if diagnosis.items is None else f": items {human.count(diagnosis.items)}"
     if notes:
-        text += f", notes {len(notes)} ({_named(notes)}; -v explains)"
+        text += f", notes {len(notes)} ({_list_findings(notes)}; -v explains)"
     return text
 
 
@@ -140,7 +140,7 @@ def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
             finding for finding in diagnosis.findings if finding.code.severity is severity
         ]:
             is_explained = severity is not Severity.NOTE or explains_notes
-            names = _named(findings) if is_explained else "-v explains them"
+            names = _list_findings(findings) if is_explained else "-v explains them"
             counts.append(f"{severity.value}s {len(findings)} ({names})")
     text = DRY_RUN if diagnosis.dry_run else ""
     text += ", ".join(counts) or "no findings"
@@ -265,7 +265,7 @@ class _Report:
             return
         if settings.quiet and settings.is_for_people:
             findings = diagnosis.serious
-        lines = command_lines(settings, connection)
+        lines = make_command_lines(settings, connection)
         fix, dry_run, name = self._options.fix, self._options.dry_run, diagnosis.queue
         all_findings = (*self._diagnoses[0].findings, *findings)
         evicted = Code.EVICTED in [finding.code for finding in all_findings]
@@ -287,13 +287,13 @@ class _Report:
             ]
             self._out.sections(list(map(_section, explained)), is_first=False)
         line = _summary(diagnosis, fix=fix, explains_notes=self._explains_notes)
-        line += summary_end(settings, _name(diagnosis) if self._is_one else None)
+        line += describe_target(settings, _name(diagnosis) if self._is_one else None)
         self._out.note(line if self._is_one else f"{_name(diagnosis)}: {line}")
 
     def _write_healthy(self, diagnosis: Diagnosis) -> None:
         if not self._settings.quiet and (diagnosis.queue is not None or diagnosis.findings):
-            end = summary_end(self._settings, None)
-            self._out.text(f"{_healthy_line(diagnosis, is_all=self._options.is_all)}{end}\n")
+            end = describe_target(self._settings, None)
+            self._out.text(f"{_describe_healthy(diagnosis, is_all=self._options.is_all)}{end}\n")
 
     def _columns(self) -> list[str | Field[Any]]:
         if not self._is_table:
@@ -309,7 +309,7 @@ class _Report:
             troubled = [diagnosis for diagnosis in self._diagnoses if not diagnosis.is_healthy]
             if self._is_table and len(self._diagnoses) > 2 and troubled:
                 rows: list[Line] = [
-                    (_name(ill), _named(ill.serious), _STYLES[ill.serious[0].code.severity])
+                    (_name(ill), _list_findings(ill.serious), _STYLES[ill.serious[0].code.severity])
                     for ill in troubled
                 ]
                 of = f"{len(troubled):,} of {len(self._diagnoses):,}"

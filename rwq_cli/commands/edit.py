@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
-from rwq_cli.cli.connect import command_lines, open_queue
+from rwq_cli.cli.connect import make_command_lines, open_queue
 from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS, make_outcome_kind
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped, option
 from rwq_cli.commands.undoing import Undo
@@ -257,7 +257,7 @@ def _draft(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> Draft:
     except UnicodeDecodeError:
         is_text = False
     if not is_text:
-        lines = command_lines(settings, queue.connection)
+        lines = make_command_lines(settings, queue.connection)
         show_line = lines.of_item("show -o data", queue.name, item.item_id)
         raise InvalidArgument(
             f"the data of {escaped(item.item_id)} is binary",
@@ -270,7 +270,7 @@ def _name_draft(
     settings: Settings, queue: WorkQueue, item_id: bytes, draft: Draft, *, is_missing: bool
 ) -> None:
     path = os.fsencode(draft.path)
-    lines = command_lines(settings, queue.connection)
+    lines = make_command_lines(settings, queue.connection)
     again = lines.of_item(f"edit -f {shell_word(path)}", queue.name, item_id)
     if is_missing:
         words = f"add --format raw --id {shell_word(item_id)} -f {shell_word(path)}"

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rwq_cli.cli.choosing import Choice, selects
-from rwq_cli.cli.connect import OpenQueues, summary_end, warn_missing
+from rwq_cli.cli.connect import OpenQueues, describe_target, warn_missing
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, escaped
 from rwq_cli.core.batches import Flush
@@ -24,7 +24,7 @@ from rwq_cli.output.export_lines import (
     header_line,
 )
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.records import progress_until_first
+from rwq_cli.output.records import end_progress_at_first
 
 
 @command(
@@ -116,7 +116,7 @@ class _Run:
             header = ExportHeader(self._only.queue, self._only.exported_ms)
         stdout.write(header_line(header))
         written = 0
-        for lines in progress_until_first(opened.read(self._lines), self._settings):
+        for lines in end_progress_at_first(opened.read(self._lines), self._settings):
             stdout.write(b"".join(lines))
             written += len(lines)
         results = sum(run.results_read for run in self._exports)
@@ -167,7 +167,7 @@ class _Run:
             stray_leases=sum(skipped.stray_leases for skipped in all_skipped),
             left_out=len(opened.left_out),
         )
-        where = summary_end(self._settings, opened.label)
+        where = describe_target(self._settings, opened.label)
         environment.note(
             exported.in_words(where or ("" if opened.is_one else f" from {opened.label}"))
         )

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from rwq_cli.cli.confirm import confirm, is_confirmed
-from rwq_cli.cli.connect import open_connection, queue_handles
+from rwq_cli.cli.connect import make_queues, open_connection
 from rwq_cli.cli.options import YES_FOR, DryRunOption
 from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, argument, command, option
 from rwq_cli.commands.undoing import (
     Undo,
-    bad_line_reporter,
+    count_restored_results,
+    make_line_reporter,
     make_restoring_kind,
     note_incompleteness,
-    results_restored,
 )
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.items.lines import Line
@@ -102,7 +102,7 @@ class _Run:
         self._options, self._connection = options, connection
         settings, file, _, strict, *_ = options
         self._settings = settings
-        self._report_line = bad_line_reporter(settings, file)
+        self._report_line = make_line_reporter(settings, file)
         # The reasons of the first lines of a queue that were rejected.
         self._rejected: list[str] = []
         self._reader = ExportReader(settings.environment, file, strict=strict, report=self._reject)
@@ -150,7 +150,7 @@ class _Run:
             extra=lambda: {
                 "rejected": reader.rejected - self._reported,
                 "imported-before": 0,
-                **results_restored(results),
+                **count_restored_results(results),
             },
         ) as out:
             restored = restore(
@@ -192,7 +192,7 @@ def _parts(
         )
     for queue_name, lines in reader.queues():
         name, origin = (settings.queue if is_one else queue_name), settings.queue_origin
-        yield queue_handles(settings, connection, [name], origin if is_one else "file")[0], lines
+        yield make_queues(settings, connection, [name], origin if is_one else "file")[0], lines
 
 
 def _confirm(settings: Settings, connection: "Connection", file: str) -> None:

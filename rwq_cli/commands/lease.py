@@ -8,7 +8,7 @@ from time import time
 from typing import Annotated, NamedTuple
 
 from rwq_cli.cli import options
-from rwq_cli.cli.connect import command_lines, open_queue, open_queues
+from rwq_cli.cli.connect import make_command_lines, open_queue, open_queues
 from rwq_cli.cli.listing import write_items
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option
 from rwq_cli.core.items.lease import Leased, lease_from, lease_ids
@@ -120,7 +120,7 @@ class Leasing(NamedTuple):
             if is_leased:
                 yield item
             else:
-                lines = command_lines(self.settings, queue.connection)
+                lines = make_command_lines(self.settings, queue.connection)
                 refusals.append(_refusal(lines, queue.name, item))
 
     def with_notes(self, items: Iterable[Item], leased: list[Item]) -> Iterator[Item]:

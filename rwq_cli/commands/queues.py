@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Annotated
 
-from rwq_cli.cli.connect import cached_find, open_connection
+from rwq_cli.cli.connect import cache_find, open_connection
 from rwq_cli.cli.options import WatchOption, offer_queues
 from rwq_cli.cli.watching import show_repeatedly
 from rwq_cli.commands import Settings, argument, command
@@ -44,7 +44,7 @@ def queues(
     connection = open_connection(settings)
     words = [os.fsencode(name) for name in settings.common_options.get("queue", ())]
     patterns = [*map(glob_pattern, [*words, *([] if pattern is None else [pattern])])]
-    find_queues = cached_find(
+    find_queues = cache_find(
         lambda: [
             WorkQueue(connection, name)
             for name in queue_names(connection)

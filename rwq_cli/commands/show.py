@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Annotated
 
-from rwq_cli.cli.connect import command_lines, note_idle_reset, open_queue, warn_if_missing
+from rwq_cli.cli.connect import make_command_lines, note_idle_reset, open_queue, warn_if_missing
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, offer_ids
 from rwq_cli.commands import Duration, ExitStatus, Settings, argument, command, escaped, option
 from rwq_cli.core.model import State
@@ -55,7 +55,7 @@ def show(
         read_explanations(
             queue,
             requested,
-            command_lines(settings, queue.connection),
+            make_command_lines(settings, queue.connection),
             partial(settings.environment.note, once=True),
             data=wants_data,
             sizes=wants_sizes,

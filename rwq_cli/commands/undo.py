@@ -8,13 +8,13 @@ from pathlib import Path
 from time import time
 from typing import Annotated, Any, NamedTuple
 
-from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
+from rwq_cli.cli.confirm import confirm_action, describe_server, is_confirmed
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
 from rwq_cli.cli.options import DryRunOption, Duration, YesOption, argument
 from rwq_cli.cli.reports import CHANGED_MEANWHILE, OUTCOME_FIELDS, begin_report
 from rwq_cli.commands import ExitStatus, InvalidArgument, Settings, command, option, undoing
-from rwq_cli.commands.undoing import short_path, undo_directory
+from rwq_cli.commands.undoing import find_undo_directory, shorten_path
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.urls import is_same_server
@@ -25,7 +25,7 @@ from rwq_cli.output.export_lines import UndoOrigin, UndoState
 from rwq_cli.output.field import Fields
 from rwq_cli.output.tally import Tally
 from rwq_cli.undo import catalog
-from rwq_cli.undo.directory import numbered
+from rwq_cli.undo.directory import list_numbered
 from rwq_cli.undo.idle import forget_idle, read_idle
 from rwq_cli.undo.journal import UndoFileError
 from rwq_cli.undo.run import UndoReader, UndoRun
@@ -81,7 +81,7 @@ class Plan(NamedTuple):
 
     def files(self) -> Iterator[catalog.UndoEntry]:
         """Yield the files, the latest first."""
-        for entry in catalog.undo_files(undo_directory(self.options.settings)):
+        for entry in catalog.undo_files(find_undo_directory(self.options.settings)):
             if entry.time_ms <= self.until_ms and self._includes(entry):
                 yield entry
 
@@ -99,7 +99,7 @@ class Plan(NamedTuple):
         settings = self.options.settings
 
         def skipped(entry: catalog.UndoEntry, reason: str) -> None:
-            name = short_path(settings, entry.path)
+            name = shorten_path(settings, entry.path)
             settings.environment.note(f"rwq: {name}: {reason}; skipped")
 
         return catalog.open_latest(self.files(), skipped)
@@ -112,7 +112,7 @@ def make_plan(options: UndoOptions) -> Plan:
     if not (options.list_ or options.prune):
         if older_than_s is not None:
             raise InvalidArgument("--older-than needs --list or --prune", "use one of them")
-        path = None if file is None else _path_of(undo_directory(settings), file)
+        path = None if file is None else _path_of(find_undo_directory(settings), file)
         # RWQ_QUEUE or the context may name the queue.
         has_queue = has_queue or bool(settings.queues and not options.anywhere)
         queue = settings.queue if has_queue else None
@@ -134,7 +134,7 @@ def _path_of(directory: Path, file: str) -> Path:
     if not file:
         raise InvalidArgument("the name of a file is empty", "rwq undo --list names them")
     if file.isascii() and file.isdecimal():
-        if (path := numbered(directory).get(int(file))) is None:
+        if (path := list_numbered(directory).get(int(file))) is None:
             raise InvalidArgument(f"no undo file has number {file}", "see rwq undo --list")
         return path
     # A bare name may be a file in the directory. `Path.exists` raises if it is too long.
@@ -182,7 +182,7 @@ def undo(settings: Settings, options: UndoOptions) -> ExitStatus:
         return _prune(options, list(plan.files()))
     if not options.list_:
         return _restore(settings, _open(plan))
-    empty = f"No such undo files in {short_path(settings, undo_directory(settings))}."
+    empty = f"No such undo files in {shorten_path(settings, find_undo_directory(settings))}."
     settings.out.table(plan.files(), UNDO_FIELDS, UNDO_COLUMNS, empty=empty)
     return ExitStatus.OK
 
@@ -236,7 +236,7 @@ def _open(plan: Plan) -> Restoration:
         other = _moved_to(settings, queue, origin) if origin.to else OtherQueue(queue)
         restoration = Restoration(reader, queue, other, options.dry_run)
         for number, reason in reader.rejected:
-            undoing.bad_line_reporter(settings, str(reader.path))(number, reason)
+            undoing.make_line_reporter(settings, str(reader.path))(number, reason)
         # If everything is restored already, there is nothing to ask.
         if not reader.is_done():
             both = other.settings_of_both(settings)
@@ -269,7 +269,7 @@ def _confirm(
             raise InvalidArgument(
                 f"{doubts[0]}: {address}", "--anywhere restores the items here anyway"
             )
-    idle = read_idle(undo_directory(settings), address, settings.user_at_host)
+    idle = read_idle(find_undo_directory(settings), address, settings.user_at_host)
     if entry is not None and idle is not None and idle.after >= entry.number:
         doubts.append(
             f"the last command, {idle.verb} of {idle.queue}, {human.ago(time() - idle.time_s)}, "
@@ -283,7 +283,7 @@ def _confirm(
     if dry_run or (is_confirmed(settings, yes=yes) and not doubts):
         return
     what = f"{'; '.join([*doubts, 'undo'])} {restoration.in_words()}"
-    question = f"{what[0].upper()}{what[1:]}? (on {server_shown(settings)})"
+    question = f"{what[0].upper()}{what[1:]}? (on {describe_server(settings)})"
     items = restoration.reader.count()
     confirm_action(settings, question, "", items=items, queue=escaped(queue.name))
 
@@ -304,7 +304,7 @@ def _restore(settings: Settings, restoration: Restoration) -> ExitStatus:
         },
         facts={"verb": verb, "undo_file": str(reader.path)},
         suffix=lambda: (
-            f"; {verb} of {escaped(queue.name)}, from {short_path(settings, reader.path)}"
+            f"; {verb} of {escaped(queue.name)}, from {shorten_path(settings, reader.path)}"
             + _remarks(run, reader, dry_run=dry_run)
         ),
         leased_in=moved_from,
@@ -313,13 +313,13 @@ def _restore(settings: Settings, restoration: Restoration) -> ExitStatus:
             "rejected": len(reader.rejected),
             "restored-before": run.restored_before,
             "in-doubt": run.in_doubt,
-            **undoing.results_restored(run.results),
+            **undoing.count_restored_results(run.results),
         },
     ) as out:
         for batch in run.batches():
             out.report_batch(batch)
     if not dry_run:
-        forget_idle(undo_directory(settings), queue.connection.address, settings.user_at_host)
+        forget_idle(find_undo_directory(settings), queue.connection.address, settings.user_at_host)
     return out.finish()
 
 
@@ -355,7 +355,7 @@ def _prune(options: UndoOptions, entries: list[catalog.UndoEntry]) -> ExitStatus
     )
     with settings.out.begin_tally(tally) as out:
         for entry in entries:
-            path = short_path(settings, entry.path)
+            path = shorten_path(settings, entry.path)
             with os_errors_as(UndoFileError, f"cannot delete {path}"):
                 is_deleted = catalog.delete(entry.path, dry_run=dry_run)
             freed += entry.file_bytes if is_deleted else 0

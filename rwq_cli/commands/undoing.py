@@ -8,8 +8,8 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from rwq_cli.cli.connect import command_lines
-from rwq_cli.cli.reports import bad_record_reporter, begin_report, make_outcome_kind
+from rwq_cli.cli.connect import make_command_lines
+from rwq_cli.cli.reports import begin_report, make_outcome_kind, make_record_reporter
 from rwq_cli.commands import ExitStatus, Settings, escaped
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Outcome, Status
@@ -60,7 +60,7 @@ class Undo(UndoJournal):
             )
             return ExportHeader(queue.name, now_ms, origin)
 
-        super().__init__(undo_directory(settings), header)
+        super().__init__(find_undo_directory(settings), header)
         self._settings, self._queue, self._restores = settings, queue, restores
         self._verb, self._address, self._is_dry_run = verb, queue.connection.address, False
 
@@ -106,12 +106,12 @@ class Undo(UndoJournal):
             what = f"puts back {self._restores}"
         command = "rwq undo"
         if not self._settings.target_from_env:
-            lines = command_lines(self._settings, self._queue.connection)
+            lines = make_command_lines(self._settings, self._queue.connection)
             command = lines.of_queue("undo", self._queue.name)
-        return f"; undo file {short_path(self._settings, self.path)}; {command} {what}"
+        return f"; undo file {shorten_path(self._settings, self.path)}; {command} {what}"
 
 
-def undo_directory(settings: Settings) -> Path:
+def find_undo_directory(settings: Settings) -> Path:
     """Return where undo files are: RWQ_UNDO_DIR, else the context's, else the user's directory."""
     if directory := settings.environment.variables.get("RWQ_UNDO_DIR"):
         return Path(directory).expanduser().absolute()
@@ -121,7 +121,7 @@ def undo_directory(settings: Settings) -> Path:
     return default_directory(settings.environment.variables)
 
 
-def short_path(settings: Settings, path: Path) -> str:
+def shorten_path(settings: Settings, path: Path) -> str:
     name, home = os.fsencode(path), os.fsencode(settings.environment.variables.get("HOME") or "/")
     if home != b"/" and name.startswith(home + b"/"):
         name = b"~" + name.removeprefix(home)
@@ -143,7 +143,7 @@ def make_restoring_kind(*counted: str, **names: str) -> OutcomeKind[Outcome]:
     )
 
 
-def results_restored(results: Counter[Status]) -> dict[str, int]:
+def count_restored_results(results: Counter[Status]) -> dict[str, int]:
     return {
         "results": results[Status.IMPORTED] + results[Status.REPLACED],
         "results-already-there": results[Status.ALREADY_THERE],
@@ -164,9 +164,9 @@ def note_incompleteness(settings: Settings, reader: ExportReader) -> ExitStatus:
     return ExitStatus.OK
 
 
-def bad_line_reporter(
+def make_line_reporter(
     settings: Settings, name: str, consequence: str = "not imported"
 ) -> Callable[[int, str], None]:
     place = "line" if name == "-" else f"{name}, line"
-    report = bad_record_reporter(settings, consequence)
+    report = make_record_reporter(settings, consequence)
     return lambda number, reason: report(place, number, reason)

@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import BinaryIO
 
-from rwq_cli.cli.connect import open_queues, summary_end
+from rwq_cli.cli.connect import describe_target, open_queues
 from rwq_cli.cli.settings import LOCAL
 from rwq_cli.commands import ExitStatus, Settings, command
 from rwq_cli.commands.serving import Service
@@ -199,7 +199,7 @@ def _report(
         None,
         dry_run=False,
         facts={"queues": names},
-        where=partial(summary_end, settings, ", ".join(names)),
+        where=partial(describe_target, settings, ", ".join(names)),
     )
     failure: RwqError | None = None
     with settings.out.begin_tally(tally) as out:

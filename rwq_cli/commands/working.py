@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from rwq_cli.cli import options
-from rwq_cli.cli.connect import server_variables
+from rwq_cli.cli.connect import make_server_variables
 from rwq_cli.commands import Duration, InvalidArgument, Settings, option
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.work.control import RECONNECT_S, WorkOptions
@@ -156,7 +156,7 @@ class WorkerOptions(NamedTuple):
             is_batch=self.batch is not None,
             inherited={
                 **{os.fsencode(name): os.fsencode(value) for name, value in variables.items()},
-                **server_variables(settings),
+                **make_server_variables(settings),
                 **dict.fromkeys(_SYSTEMD if self.notify else ()),
             },
             holder_prefix=settings.holder_of(""),

@@ -71,7 +71,7 @@ class Draft:
             raise EditorError(
                 "the edited file is empty, so nothing was written", "rwq edit -f writes empty data"
             )
-        return without_added_newline(self._data, text)
+        return strip_added_newline(self._data, text)
 
     @property
     def is_changed(self) -> bool:
@@ -84,7 +84,7 @@ class Draft:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def without_added_newline(before: bytes, after: bytes) -> bytes:
+def strip_added_newline(before: bytes, after: bytes) -> bytes:
     if before.endswith(b"\n") or not after.endswith(b"\n"):
         return after
     is_dos = b"\r\n" in before and after.endswith(b"\r\n")
@@ -178,7 +178,7 @@ class EditCommand(NamedTuple):
         output = self._output(data)
         if isinstance(output, Refused):
             return output
-        return self._checked(data, without_added_newline(data, output))
+        return self._checked(data, strip_added_newline(data, output))
 
     def _run_on_lines(self, data: Sequence[bytes]) -> list[bytes | Refused]:
         several = Refused("it has several lines, which --lines cannot tell from items")

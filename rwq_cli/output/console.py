@@ -68,7 +68,7 @@ def open_live(console: "Console", **options: Any) -> "Live":
     return live
 
 
-def styled(text: str, style: str | None) -> str:
+def apply_style(text: str, style: str | None) -> str:
     if style is None:
         return text
     from rich.color import ColorSystem
@@ -78,7 +78,7 @@ def styled(text: str, style: str | None) -> str:
     return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
 
 
-def wrapped_styled(text: str, width: int) -> str:
+def wrap_styled(text: str, width: int) -> str:
     """Wrap styled text at a width, without a trailing newline; the terminal breaks longer words."""
     from rich.console import Console
     from rich.text import Text
@@ -86,9 +86,9 @@ def wrapped_styled(text: str, width: int) -> str:
     # The terminal is not one of this process's streams.
     console = Console(width=width, color_system="standard", force_terminal=True, _environ={})
     with console.capture() as captured_text:
-        styled = Text.from_ansi(text)
-        has_long = any(cell_len(word) > width for word in styled.plain.split())
-        console.print(styled, end="", soft_wrap=has_long)
+        styled_text = Text.from_ansi(text)
+        has_long = any(cell_len(word) > width for word in styled_text.plain.split())
+        console.print(styled_text, end="", soft_wrap=has_long)
     return captured_text.get()
 
 
@@ -145,7 +145,7 @@ class LiveFrames:
 
 
 @contextmanager
-def captured(environment: "Environment") -> Iterator[io.BytesIO]:
+def capture_frame(environment: "Environment") -> Iterator[io.BytesIO]:
     """Capture what the block writes to stdout and stderr as a frame."""
     # Read now, and so cached: once stdout is a frame, it is not a terminal.
     _ = environment.stdout_is_terminal, environment.stderr_is_terminal, environment.stdout_is_pipe

@@ -22,10 +22,10 @@ def escaped(raw: bytes) -> str:
 
 def escaped_text(text: str) -> str:
     """Escape such characters in text; surrogates stand for bytes that are not UTF-8 (PEP 383)."""
-    return with_escapes(text, _escape)
+    return apply_escapes(text, _escape)
 
 
-def with_escapes(text: str, escape: Callable[[str], str]) -> str:
+def apply_escapes(text: str, escape: Callable[[str], str]) -> str:
     if text.isprintable() and text.isascii():
         return text
     # Imported here, because most text is ASCII, and the import takes two milliseconds.

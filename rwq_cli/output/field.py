@@ -26,7 +26,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output import human
-from rwq_cli.output.escape import JsonText, escaped, escaped_text, with_escapes
+from rwq_cli.output.escape import JsonText, apply_escapes, escaped, escaped_text
 from rwq_cli.output.options import OutputFormat
 
 T = TypeVar("T")
@@ -299,7 +299,7 @@ def path_field(name: str, data_of: Callable[[T], bytes | None]) -> Field[T]:
     return field(name, value, "a value inside JSON data", title=name, cut=Cut.END)
 
 
-def counted_by(
+def count_by_value(
     records: Iterable[Any], fields: Fields[Any], name: str
 ) -> tuple[Iterator[Sequence[Any]], Fields[Sequence[Any]]]:
     """Count records by the values of a field, most frequent first; also returns their fields."""
@@ -365,7 +365,7 @@ def to_json(value: Any) -> bytes:
         text = f"{{{', '.join(pairs)}}}"
     else:
         text = _encode(value)
-    return with_escapes(text, _escape).encode("utf-8")
+    return apply_escapes(text, _escape).encode("utf-8")
 
 
 def _escape(character: str) -> str:

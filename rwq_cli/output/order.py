@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output.escape import JsonText
-from rwq_cli.output.field import Fields, counted_by
+from rwq_cli.output.field import Fields, count_by_value
 from rwq_cli.output.options import OutputFormat, OutputOptions
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ T = TypeVar("T")
 def check(fields: Fields[Any], options: OutputOptions) -> None:
     output = options.output
     if options.by is not None and not fields.is_stream:
-        fields = counted_by((), fields, options.by)[1]
+        fields = count_by_value((), fields, options.by)[1]
     if options.fields is not None:
         # A summary has fields of its own.
         if not (fields.has_summary and output is OutputFormat.JSON):
@@ -44,7 +44,7 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
         )
 
 
-def in_order(
+def sort_records(
     records: Iterable[T], fields: Fields[T], options: OutputOptions, count: int | None
 ) -> Iterator[T]:
     """Yield the first `count` records in the requested order; all are read, only these kept."""

@@ -17,7 +17,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from rwq_cli.output.console import open_console, stream_writer, styled
+from rwq_cli.output.console import apply_style, open_console, stream_writer
 from rwq_cli.output.options import OutputOptions
 from rwq_cli.output.sections import COMMAND_STYLE, Piece, Section
 
@@ -78,7 +78,7 @@ class Painter:
             total = sum(column.width for column in columns) + GUTTER * (len(columns) - 1)
             self._print_stripped(table, total)
         if not by_rich:
-            self.lines(joined(columns, row) for row in rows)
+            self.lines(join_cells(columns, row) for row in rows)
 
     def section(self, section: Section, *, by_rich: bool) -> None:
         """Draw a titled part of a detailed record."""
@@ -86,12 +86,12 @@ class Painter:
             self.lines([[(section.title, "bold")]])
         if section.is_data and self._colour and self._print_json(section.lines[0][1]):
             return
-        columns, rows = section_rows(section, self.width, lambda: self._console)
+        columns, rows = lay_out_section(section, self.width, lambda: self._console)
         self.rows(columns, rows, by_rich=by_rich and len(rows) <= RICH_ROWS_MAX)
 
     def lines(self, lines: Iterable[Sequence[Piece]]) -> None:
         """Write lines of styled texts."""
-        paint = styled if self._colour else lambda text, _style: text
+        paint = apply_style if self._colour else lambda text, _style: text
         texts = ("".join(paint(*piece) for piece in line) for line in lines)
         while part := list(islice(texts, _LINES_WRITTEN)):
             self._environment.stdout.write(
@@ -149,12 +149,12 @@ def _table(columns: Sequence[Column], *, has_header: bool) -> Table:
     return table
 
 
-def joined(columns: Sequence[Column], row: Iterable[Piece]) -> list[Piece]:
+def join_cells(columns: Sequence[Column], row: Iterable[Piece]) -> list[Piece]:
     """Return the pieces of a line: its cells and the spaces between them, none at the end."""
     pieces: list[Piece] = []
     spaces = 0
     for (width, is_right, _), (text, style) in zip(columns, row, strict=True):
-        room = width - cells_of(text)
+        room = width - measure_cells(text)
         if text:
             before = spaces + room if is_right else spaces
             pieces += [(" " * before, None), (text, style)] if before else [(text, style)]
@@ -168,12 +168,12 @@ def joined(columns: Sequence[Column], row: Iterable[Piece]) -> list[Piece]:
     return pieces
 
 
-def cells_of(text: str) -> int:
+def measure_cells(text: str) -> int:
     # Texts are escaped: what is ASCII has no control characters.
     return len(text) if text.isascii() else cell_len(text)
 
 
-def section_rows(
+def lay_out_section(
     section: Section, width: int, console: Callable[[], "Console"]
 ) -> tuple[list[Column], list[list[Piece]]]:
     """Lay out a section for a terminal's width: right-aligned labels, and values.
@@ -181,7 +181,7 @@ def section_rows(
     Prose is wrapped, by what `console` returns. A command is not, because it is meant to be copied,
     nor are data.
     """
-    margin = max((cells_of(label) for label, _, _ in section.lines), default=0)
+    margin = max((measure_cells(label) for label, _, _ in section.lines), default=0)
     room = max(_PROSE_WIDTH_MIN, width - margin - GUTTER)
     numbers = [_NUMBER.match(value) if section.numbers else None for _, value, _ in section.lines]
     digits = max((number.end() for number in numbers if number), default=0)
@@ -191,13 +191,13 @@ def section_rows(
             value = " " * (digits - number.end()) + value
         is_prose = not section.is_data and style != COMMAND_STYLE
         for line in value.split("\n"):
-            is_long = is_prose and cells_of(line) > room
-            for part in wrapped(line, room, console()) if is_long else (line,):
+            is_long = is_prose and measure_cells(line) > room
+            for part in wrap_line(line, room, console()) if is_long else (line,):
                 rows.append([(label, "dim"), (part, style)])
                 label = ""
-    widest = max((cells_of(row[1][0]) for row in rows), default=0)
+    widest = max((measure_cells(row[1][0]) for row in rows), default=0)
     return [Column(margin, is_right=True), Column(widest)], rows
 
 
-def wrapped(line: str, room: int, console: "Console") -> list[str]:
+def wrap_line(line: str, room: int, console: "Console") -> list[str]:
     return [part.plain.rstrip() for part in Text(line).wrap(console, room)]

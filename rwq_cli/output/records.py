@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from rwq_cli.core.errors import ServerError
 from rwq_cli.exit_codes import ExitStatus, mark_partial
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import Cut, Field, Fields, counted_by, format_plain, to_json
+from rwq_cli.output.field import Cut, Field, Fields, count_by_value, format_plain, to_json
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.order import check, in_order
+from rwq_cli.output.order import check, sort_records
 from rwq_cli.output.rows import Layout, RowWriter
 from rwq_cli.output.sections import Section
 from rwq_cli.output.tally import FinishedTallies, OutcomeRecord, Tally
@@ -100,18 +100,18 @@ class Output:
         # nothing to the bytes.
         options, output = self.options, self.options.output
         if options.by is None:
-            fields = fields.shown_as(_fields_of((*wide, *columns), fields))
+            fields = fields.shown_as(_resolve_columns((*wide, *columns), fields))
         records, fields = self._arranged(records, fields, limit, offset)
         is_chosen = fields.is_chosen
         if is_chosen or options.by is not None:
             columns, plain_columns, wide, csv_also = fields.columns(), (), (), ()
-        records, count = progress_until_first(records, options), 0
+        records, count = end_progress_at_first(records, options), 0
         if output.is_table:
             from rwq_cli.output.tables import write_table
 
             is_wide = output is OutputFormat.WIDE and not is_chosen
-            visible = _fields_of(wide if is_wide else columns, fields) or fields.columns()
-            visible = _ranked(visible) if is_chosen else visible
+            visible = _resolve_columns(wide if is_wide else columns, fields) or fields.columns()
+            visible = _rank_columns(visible) if is_chosen else visible
             count = write_table(
                 visible, records, self.painter, keeps_all=is_chosen, is_wide=is_wide
             )
@@ -119,11 +119,11 @@ class Output:
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
         else:
-            lines = _fields_of(plain_columns or columns, fields) or fields.columns()
-            in_csv = [] if fields.is_chosen else _fields_of((*columns, *csv_also), fields)
+            lines = _resolve_columns(plain_columns or columns, fields) or fields.columns()
+            in_csv = [] if fields.is_chosen else _resolve_columns((*columns, *csv_also), fields)
             self._layout = layout = Layout(fields, lines, in_csv, unframed)
             if output is OutputFormat.IDS and id_batches is not None and not options.reads_all:
-                for ids in progress_until_first(id_batches, options):
+                for ids in end_progress_at_first(id_batches, options):
                     self._rows.write_ids(ids)
                     count += len(ids)
             else:
@@ -145,9 +145,9 @@ class Output:
         # One more than are written tells whether there are more.
         end = None if limit is None else offset + limit + 1
         if options.by is not None:
-            records, fields = counted_by(records, fields, options.by)
+            records, fields = count_by_value(records, fields, options.by)
         if options.is_ordered:
-            records = in_order(records, fields, options, end)
+            records = sort_records(records, fields, options, end)
         if options.reads_all:
             records = self._limited(islice(records, offset, None), limit)
         return records, fields if options.fields is None else fields.only(options.fields)
@@ -181,7 +181,7 @@ class Output:
             return self.table(records, fields, csv_columns, unframed=is_one)
         records, fields = self._arranged(records, fields, None, 0)
         count = 0
-        for count, record in enumerate(progress_until_first(records, options), 1):
+        for count, record in enumerate(end_progress_at_first(records, options), 1):
             if is_object:
                 line = to_json(fields.json(record))
                 if self._environment.stdout_is_terminal:
@@ -228,9 +228,9 @@ class Output:
             return
         text = line()
         if self.options.colour and is_table and environment.stderr_is_terminal:
-            from rwq_cli.output.console import styled
+            from rwq_cli.output.console import apply_style
 
-            text = styled(text, "dim")
+            text = apply_style(text, "dim")
         environment.flush()
         environment.note(text)
 
@@ -360,11 +360,11 @@ class Output:
         stdout.flush()
 
 
-def _fields_of(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:
+def _resolve_columns(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:
     return [fields[column] if isinstance(column, str) else column for column in columns]
 
 
-def _ranked(columns: Sequence[Field[T]]) -> list[Field[T]]:
+def _rank_columns(columns: Sequence[Field[T]]) -> list[Field[T]]:
     """Rank columns so that the last are left out first, and the first one never."""
     return [
         column._replace(
@@ -375,7 +375,7 @@ def _ranked(columns: Sequence[Field[T]]) -> list[Field[T]]:
     ]
 
 
-def progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterator[T]:
+def end_progress_at_first(records: Iterable[T], options: OutputOptions) -> Iterator[T]:
     """Yield the records; on a terminal, the progress line ends before the first is written."""
     for record in records:
         if options.environment.stdout_is_terminal:

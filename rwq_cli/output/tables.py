@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from rwq_cli.output.console import cut
 from rwq_cli.output.field import Cut, Field
-from rwq_cli.output.painter import GUTTER, RICH_ROWS_MAX, Column, Painter, cells_of, joined
+from rwq_cli.output.painter import GUTTER, RICH_ROWS_MAX, Column, Painter, join_cells, measure_cells
 from rwq_cli.output.sections import Piece
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def write_table(
         keeps_all: Whether columns without values are kept, too.
         is_wide: Whether all columns are drawn, and nothing is cut.
     """
-    needed, headings, count = [cells_of(column.heading) for column in columns], None, 0
+    needed, headings, count = [measure_cells(column.heading) for column in columns], None, 0
     while records_read := list(islice(records, _ROWS_MEASURED)):
         count += len(records_read)
         rows, cells = _cells(columns, records_read, needed)
@@ -46,8 +46,8 @@ def write_table(
             ]
             widths = fit(columns, needed, visible, painter.width)
         painter.rows(
-            laid_out(columns, widths),
-            pieces_of(columns, widths, rows, cells),
+            lay_out(columns, widths),
+            cut_cells(columns, widths, rows, cells),
             by_rich=count <= RICH_ROWS_MAX,
             has_header=list(widths) != headings,
         )
@@ -86,11 +86,11 @@ def _cells(
             record for record, height in zip(records, heights, strict=True) for _ in range(height)
         ]
     for index, texts in enumerate(cells):
-        needed[index] = max(needed[index], *map(cells_of, texts), 0)
+        needed[index] = max(needed[index], *map(measure_cells, texts), 0)
     return records, cells
 
 
-def laid_out(columns: Sequence[Field[T]], widths: dict[int, int]) -> list[Column]:
+def lay_out(columns: Sequence[Field[T]], widths: dict[int, int]) -> list[Column]:
     """Return the columns that have these widths, with headings that fit."""
     return [
         Column(
@@ -100,7 +100,7 @@ def laid_out(columns: Sequence[Field[T]], widths: dict[int, int]) -> list[Column
     ]
 
 
-def pieces_of(
+def cut_cells(
     columns: Sequence[Field[T]],
     widths: dict[int, int],
     rows: Sequence[T],
@@ -135,7 +135,7 @@ def _cut(column: Field[T], texts: Sequence[str], width: int) -> Sequence[str]:
     return [best[text] for text in texts]
 
 
-def table_lines(
+def draw_lines(
     columns: Sequence[Field[T]], rows: Sequence[T], room: int, widest: list[int]
 ) -> tuple[list[Piece], list[list[Piece]]]:
     """Return the pieces of a heading and of rows that are drawn again and again.
@@ -143,12 +143,12 @@ def table_lines(
     Args:
         widest: The widths that the columns needed before, which grow.
     """
-    widest[:] = map(max, widest, (cells_of(column.heading) for column in columns))
+    widest[:] = map(max, widest, (measure_cells(column.heading) for column in columns))
     rows, cells = _cells(columns, rows, widest)
     widths = fit(columns, widest, range(len(columns)), room)
-    layout = laid_out(columns, widths)
-    heading = joined(layout, [(column.heading, "bold") for column in layout])
-    return heading, [joined(layout, row) for row in pieces_of(columns, widths, rows, cells)]
+    layout = lay_out(columns, widths)
+    heading = join_cells(layout, [(column.heading, "bold") for column in layout])
+    return heading, [join_cells(layout, row) for row in cut_cells(columns, widths, rows, cells)]
 
 
 def fit(

@@ -17,9 +17,9 @@ from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.painter import joined, section_rows
+from rwq_cli.output.painter import join_cells, lay_out_section
 from rwq_cli.output.sections import Piece
-from rwq_cli.output.tables import table_lines
+from rwq_cli.output.tables import draw_lines
 from rwq_cli.top.session import ITEMS_SHOWN, LISTS, QueueDetail, Session, read_queue
 from rwq_cli.top.terminal import OF_QUEUES, Action, item_action, queue_action
 from rwq_cli.top.widgets import CommandScreen, HelpScreen, Line, Listing
@@ -139,7 +139,7 @@ class LiveScreen(Screen[None]):
             self.widest = [0] * len(columns)
         fitting = self.listing.fitting(keys)
         visible = [*rows[fitting], *([] if total is None else [total])]
-        titles, lines = table_lines(columns, visible, room, self.widest)
+        titles, lines = draw_lines(columns, visible, room, self.widest)
         self.titles.update(Text("\n").join([*above, self.line(titles)] if rows else above))
         self.total.display = total is not None
         if total is not None:
@@ -380,8 +380,8 @@ class ItemScreen(LiveScreen):
             if section.title:
                 lines.append(self.line([(section.title, "bold")]))
             # The scroll bar takes one column.
-            layout, rows = section_rows(section, max(1, room - 1), lambda: self.app.console)
-            lines += (self.line(joined(layout, row)) for row in rows)
+            layout, rows = lay_out_section(section, max(1, room - 1), lambda: self.app.console)
+            lines += (self.line(join_cells(layout, row)) for row in rows)
         self._contents.update(Group(*lines))
 
     def action_for(self, verb: str) -> Action | None:

@@ -8,7 +8,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any, NamedTuple
 
-from rwq_cli.cli.connect import command_lines, open_connection
+from rwq_cli.cli.connect import make_command_lines, open_connection
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.errors import RwqError, ServerError
@@ -71,7 +71,7 @@ class Session:
         self.sort = sort_column(settings.common_options.get("sort") or "queue")
         # By default, numbers are sorted from the highest; --sort means from the lowest, as always.
         self.reverse = bool(settings.common_options.get("reverse")) != self.sort.right
-        self.run = Runner(settings, command_lines(settings, connection), guard)
+        self.run = Runner(settings, make_command_lines(settings, connection), guard)
         self.server = _server_parts(settings, connection)
         self.watch = QueueWatch(connection, self._names(connection))
         self.overview = self.watch.tick()

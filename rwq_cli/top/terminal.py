@@ -12,12 +12,12 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple
 
-from rwq_cli.cli.connect import server_variables
+from rwq_cli.cli.connect import make_server_variables
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.schedule import NO_REASON
 from rwq_cli.core.model import Item
 from rwq_cli.environment import interrupts_left_to_child, os_reason, signals_to
-from rwq_cli.output.console import styled
+from rwq_cli.output.console import apply_style
 from rwq_cli.views.command_lines import CommandLines, can_be_argument
 from rwq_cli.views.items import session_lease
 
@@ -151,7 +151,7 @@ class Runner:
 
     def __call__(self, action: Action, options: Sequence[str]) -> None:
         line = f"$ {action.line(self.lines, shlex.join(options))}"
-        self._write(f"\n{styled(line, 'bold') if self._settings.colour else line}\n")
+        self._write(f"\n{apply_style(line, 'bold') if self._settings.colour else line}\n")
         try:
             with interrupts_left_to_child():
                 self._run(*action.words(options))
@@ -174,7 +174,7 @@ class Runner:
             os.fsencode(name): os.fsencode(value)
             for name, value in settings.environment.variables.items()
         }
-        variables |= server_variables(settings)
+        variables |= make_server_variables(settings)
         inherited = {name: value for name, value in variables.items() if value is not None}
         line = [sys.executable, "-P", "-m", "rwq_cli", *options, *words]
         source = subprocess.PIPE if stdin else None

@@ -18,7 +18,7 @@ from rwq_cli.output.export_lines import (
     UndoOrigin,
     UndoState,
 )
-from rwq_cli.undo.directory import UNDONE, lock, numbered, open_undo_file
+from rwq_cli.undo.directory import UNDONE, list_numbered, lock, open_undo_file
 from rwq_cli.undo.run import UndoReader, read_header
 
 OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
@@ -52,7 +52,7 @@ class UndoEntry(NamedTuple):
 def undo_files(directory: Path) -> Iterator[UndoEntry]:
     """List undo files, latest first; the times are those of this machine's clock."""
     # No lock is taken: an undo that runs at the same time must not find its file locked.
-    for number, path in numbered(directory).items():
+    for number, path in list_numbered(directory).items():
         # It may be renamed or deleted meanwhile.
         with suppress(FileNotFoundError):
             yield _read(number, path)

@@ -19,7 +19,7 @@ def default_directory(variables: Mapping[str, str]) -> Path:
     return user_directory(variables, "XDG_STATE_HOME", ".local/state") / "rwq" / "undo"
 
 
-def unwritable_because(directory: Path) -> str | None:
+def explain_unwritable(directory: Path) -> str | None:
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     is_writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
     return None if is_writable else f"{existing} cannot be written"
@@ -57,7 +57,7 @@ def lock(file: BinaryIO) -> bool:
         return True
 
 
-def numbered(directory: Path) -> dict[int, Path]:
+def list_numbered(directory: Path) -> dict[int, Path]:
     """Return the undo files of a directory by their numbers, latest first."""
     files = {}
     for path in directory.iterdir() if directory.is_dir() else ():

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import time
 from typing import NamedTuple
 
-from rwq_cli.undo.directory import numbered
+from rwq_cli.undo.directory import list_numbered
 
 
 class IdleVerb(NamedTuple):
@@ -35,7 +35,7 @@ def record_idle(directory: Path, server: str, by: str, verb: str, queue: str) ->
     """Record that a verb has ended and left nothing to undo."""
     # Best effort: what a verb does must not fail for it.
     with suppress(OSError):
-        if files := numbered(directory):
+        if files := list_numbered(directory):
             idle = IdleVerb(verb, queue, max(files), time())
             _idle_path(directory, server, by).write_text(json.dumps(idle))
 

@@ -45,7 +45,7 @@ from rwq_cli.output.export_lines import (
     trailer_line,
 )
 from rwq_cli.output.field import bytes_fields
-from rwq_cli.undo.directory import SUFFIX, append, make_directory, numbered, sync_directory
+from rwq_cli.undo.directory import SUFFIX, append, list_numbered, make_directory, sync_directory
 
 
 class UndoFileError(Fault, code="undo-file"): ...
@@ -134,7 +134,7 @@ class UndoJournal(Journal):
         make_directory(self.directory)
         mode = 0o660 if self.directory.stat().st_mode & stat.S_IWGRP else 0o600
         while self.path is None:
-            number = max(numbered(self.directory), default=0) + 1
+            number = max(list_numbered(self.directory), default=0) + 1
             path = self.directory / f"{number}{SUFFIX}"
             # Of two processes, only one gets the number.
             with suppress(FileExistsError):

@@ -31,7 +31,7 @@ def mark_server(queue: Queue) -> tuple[ServerMark, int]:
     key, value = queue.keys.undo(queue.keys.UNDO_SERVER), token_hex(8)
     leave_key = ("SET", key, value, "NX", "EX", _KEY_S), ("EXPIRE", key, _KEY_S)
     was_set, _, *replies, time = queue.connection.call_all(
-        [*leave_key, *_asking(queue), ("TIME",)], return_errors=True
+        [*leave_key, *_mark_commands(queue), ("TIME",)], return_errors=True
     )
     if isinstance(time, ServerError):
         raise time
@@ -42,10 +42,10 @@ def mark_server(queue: Queue) -> tuple[ServerMark, int]:
 
 def read_mark(queue: Queue) -> ServerMark | None:
     """Return how the queue's server is known; None if this user may not ask."""
-    return _mark_of(*queue.connection.call_all(_asking(queue), return_errors=True))
+    return _mark_of(*queue.connection.call_all(_mark_commands(queue), return_errors=True))
 
 
-def _asking(queue: Queue) -> tuple[Command, Command]:
+def _mark_commands(queue: Queue) -> tuple[Command, Command]:
     return ("INFO", "server"), ("GET", queue.keys.undo(queue.keys.UNDO_SERVER))
 
 

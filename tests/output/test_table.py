@@ -13,11 +13,11 @@ from rich.console import Console
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
-from rwq_cli.output.console import cut, wrapped_styled
+from rwq_cli.output.console import cut, wrap_styled
 from rwq_cli.output.field import Cut, Field
-from rwq_cli.output.painter import Column, Painter, wrapped
+from rwq_cli.output.painter import Column, Painter, wrap_line
 from rwq_cli.output.sections import COMMAND_STYLE, Piece, Section
-from rwq_cli.output.tables import fit, table_lines
+from rwq_cli.output.tables import draw_lines, fit
 
 
 def column(name: str, **kinds: Any) -> Field[Any]:
@@ -80,7 +80,7 @@ def test_a_redrawn_table_has_its_first_column(room: int) -> None:
         Field("queue", lambda name: name, "", cut=Cut.MIDDLE),
         Field("waiting", lambda _: 1, "", rank=1),
     ]
-    titles, lines = table_lines(columns, ["a" * 30], room, [0, 0])
+    titles, lines = draw_lines(columns, ["a" * 30], room, [0, 0])
     expected = {0: ("…", "…"), 1: ("…", "…"), 5: ("QUEUE", "aa…aa"), 9: ("QUEUE", "aaaa…aaaa")}
     assert tuple("".join(text for text, _ in line) for line in (titles, *lines)) == expected[room]
 
@@ -124,7 +124,7 @@ def test_a_cut_text_has_an_ellipsis(text: str, room: int, middle: bool, expected
     ],
 )
 def test_texts_stay_apart_when_they_are_cut(texts: list[str], cut_texts: list[str]) -> None:
-    assert [line[0][0] for line in table_lines([ID], [*texts, texts[0]], 16, [0])[1]] == [
+    assert [line[0][0] for line in draw_lines([ID], [*texts, texts[0]], 16, [0])[1]] == [
         *cut_texts,
         cut_texts[0],
     ]
@@ -148,13 +148,13 @@ def test_a_cut_text_fits(text: str, room: int, head: int) -> None:
     ],
 )
 def test_words_are_wrapped(text: str, room: int, lines: list[str]) -> None:
-    assert wrapped(text, room, Console()) == lines
+    assert wrap_line(text, room, Console()) == lines
 
 
 def test_styles_take_no_room_in_a_line() -> None:
     text = "on \x1b[1;31mprod\x1b[0m."
-    assert wrapped_styled(text, 8) == text
-    assert wrapped_styled(text, 7) == text.replace("on ", "on \n")
+    assert wrap_styled(text, 8) == text
+    assert wrap_styled(text, 7) == text.replace("on ", "on \n")
 
 
 def painted(colour: bool, draw: Callable[[Painter], object], columns: int = 30) -> str:

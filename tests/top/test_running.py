@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from rwq_cli.cli.connect import command_lines, open_connection
+from rwq_cli.cli.connect import make_command_lines, open_connection
 from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
@@ -29,7 +29,7 @@ def runner_of(rwq: Rwq, **given: Any) -> tuple[Runner, io.BytesIO]:
     shown = io.BytesIO()
     environment = Environment(rwq.variables, io.BytesIO(), shown, io.BytesIO())
     settings = Settings(environment, given)
-    lines = command_lines(settings, open_connection(settings))
+    lines = make_command_lines(settings, open_connection(settings))
     return Runner(settings, lines, NoSignal()), shown  # type: ignore[arg-type]
 
 

@@ -162,7 +162,7 @@ def _of_doctor() -> Iterator[object]:
     for step, fix, explains in product(STEPS, (False, True), (False, True)):
         diagnosis = made(Diagnosis, step)
         yield doctor._summary(diagnosis, fix=fix, explains_notes=explains)
-        yield doctor._healthy_line(diagnosis, is_all=fix)
+        yield doctor._describe_healthy(diagnosis, is_all=fix)
 
 
 def _of_ticks() -> Iterator[object]:
