@@ -188,7 +188,7 @@ def _add(queues: Sequence[WorkQueue], adding: Adding, reader: RecordReader) -> E
         out = settings.out.begin_tally(tally)
     else:
         (queue,) = queues
-        batches = ((queue.name, batch) for batch in _batches(queue, items, adding))
+        batches = ((queue.name, batch) for batch in _add_to_one(queue, items, adding))
         out = begin_report(settings, queue, _KIND, dry_run=dry_run, extra=extra)
     with out:
         for name, batch in batches:
@@ -208,7 +208,7 @@ def _describe_counts(added: Mapping[bytes, int]) -> str:
     return ", ".join(names) or "no queue"
 
 
-def _batches(
+def _add_to_one(
     queue: WorkQueue, items: Iterable[NewItems | Flush], adding: Adding
 ) -> Iterator[OutcomeBatch]:
     """Add items; while a lost server may come back, send unacknowledged ones again."""

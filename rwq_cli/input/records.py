@@ -104,7 +104,7 @@ class RecordReader:
     def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Flush]:
         """Read one item from each argument; with the jsonl format each argument is a line."""
         records = [os.fsencode(argument) for argument in arguments]
-        return self._batches("argument", [records], keep_empty=True)
+        return self._parse_batches("argument", [records], keep_empty=True)
 
     def from_files(self, names: Iterable[str]) -> Iterator[NewItems | Flush]:
         names = list(names)
@@ -121,14 +121,14 @@ class RecordReader:
                 self._current = stream
                 if self.input_format is InputFormat.RAW:
                     record = whole(self.environment, stream)
-                    yield from self._batches("input", [[record]], keep_empty=True)
+                    yield from self._parse_batches("input", [[record]], keep_empty=True)
                     continue
                 is_nul, is_json = (self.input_format is kind for kind in (InputFormat.NUL, _JSONL))
                 separator = b"\0" if is_nul else b"\n"
                 options = {"is_json": is_json, "is_text": not is_nul}
                 groups = split(self.environment, stream, separator, **options)
                 where = "line" if name == "-" else f"{name}, line"
-                yield from self._batches(where, groups, keep_empty=False)
+                yield from self._parse_batches(where, groups, keep_empty=False)
 
     def fraction(self) -> float | None:
         """Return how much of the current file is read, 0 to 1; None for a pipe or a terminal."""
@@ -139,7 +139,7 @@ class RecordReader:
         except (OSError, ValueError):
             return None
 
-    def _batches(
+    def _parse_batches(
         self, where: str, groups: Iterable[list[bytes] | Flush], *, keep_empty: bool
     ) -> Iterator[NewItems | Flush]:
         is_json, make_id = self.input_format is _JSONL, self.make_id

@@ -243,10 +243,9 @@ class QueuesScreen(LiveScreen):
         self.draw_rows(columns, rows, [row.queue for row in rows], room, above, total)
 
     def notices(self) -> list[Piece]:
-        number = len(self.session.overview.rows)
-        noun = "queue" if number == 1 else "queues"
+        count = human.counted(len(self.session.overview.rows), "queue")
         trouble = [("only with trouble: ! shows all", "bold")] if self.only_trouble else []
-        return [*super().notices(), *trouble, (f"{human.count(number)} {noun}", None)]
+        return [*super().notices(), *trouble, (count, None)]
 
     def action_trouble(self) -> None:
         self.only_trouble = not self.only_trouble

@@ -175,10 +175,6 @@ def _fate(event: Event) -> str:
     return f"{event.kind} after attempt {event.attempt:,}" if event.gave_up else event.kind
 
 
-def commands(number: int) -> str:
-    return "1 command" if number == 1 else f"{number:,} commands"
-
-
 def status(progress: Progress) -> str:
     """Return the status that supervisors show."""
     return f"{counted(progress)} · {progress.running:,} running"

@@ -33,7 +33,7 @@ from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision, jittered
 from rwq_cli.work.commands import Commands
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.notes import Event, Notes, commands, end_event, start_event, status
+from rwq_cli.work.notes import Event, Notes, end_event, start_event, status
 from rwq_cli.work.running import Limits, Outputs, Run, watch_leftovers
 
 # How often the main thread looks for news, and how often it shows that it is not stuck.
@@ -235,6 +235,7 @@ class Worker:
         self._stage = stage
         # This includes those being started: one of them may have sent the signal.
         running = self._commands.running
+        commands = human.counted(running, "command")
         if stage is _Stage.STOPPING:
             self._notes.progress.is_stopping = True
             self._stop.set()
@@ -242,16 +243,14 @@ class Worker:
             if self._limits.grace_s is not None:
                 self._after(self._limits.grace_s, lambda: self._advance(_Stage.ENDING))
             them = "it" if running == 1 else "them"
-            text = (
-                f"waiting for {commands(running)} to end; Ctrl-C ends {them} and releases the items"
-            )
+            text = f"waiting for {commands} to end; Ctrl-C ends {them} and releases the items"
         elif stage is _Stage.ENDING:
             self._commands.end_all()
             self._stop.set(within_s=_ENDING_S)
             if self._has_left:
                 # Only a stalled reader keeps it from ending.
                 self._leave_soon()
-            text = f"sent SIGTERM to {commands(running)}; Ctrl-C sends SIGKILL"
+            text = f"sent SIGTERM to {commands}; Ctrl-C sends SIGKILL"
         else:
             self._commands.kill_all()
             self._leave_soon()

@@ -8,7 +8,7 @@ from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.top.watch import SLOW_S, QueueWatch, interval_s
 from tests.conftest import Foreign
-from tests.support import list_numbered
+from tests.support import numbered
 
 
 def watch_of(queue: WorkQueue, *names: bytes) -> QueueWatch:
@@ -46,9 +46,9 @@ def test_a_row_counts_every_state_once(queue: WorkQueue, foreign: Foreign) -> No
 
 def test_abandoned_are_counted_a_few_queues_at_once(queue: WorkQueue, raw: redis.Redis) -> None:
     """The oldest counts first, so that each queue has its turn."""
-    names = list_numbered(5, b"q%d")
+    names = numbered(5, b"q%d")
     for name in names:
-        Foreign(raw, name).abandoned(*list_numbered(PAGE_SIZE))
+        Foreign(raw, name).abandoned(*numbered(PAGE_SIZE))
     watch = watch_of(queue, *names)
     counted = []
     for _ in range(4):
