@@ -19,7 +19,7 @@ from rwq_cli.exit_codes import ExitStatus
 from tests.conftest import QUEUE, FakeClock, Foreign
 from tests.driver import Rwq
 from tests.faults.stage import Stage, name_of
-from tests.support import list_numbered
+from tests.support import numbered
 from tests.verbs import COMMANDS, OPERATIONS, TRIALS, VERBS, Trial
 
 A_ROW = """
@@ -56,7 +56,7 @@ def test_every_verb_has_a_row(foreign: Foreign, connection: Connection) -> None:
     """With its operations; no other test fails for a verb without one."""
     assert (missing := COMMANDS.keys() - VERBS.keys()) == set(), A_ROW.format(missing=missing)
     assert VERBS.keys() == COMMANDS.keys(), "a row of tests/verbs.py has no command"
-    called, ids = set[Any](), list_numbered(60)
+    called, ids = set[Any](), numbered(60)
     for operation in OPERATIONS.values():
         foreign.raw.flushall()
         foreign.waiting(*ids)

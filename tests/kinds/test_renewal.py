@@ -9,12 +9,12 @@ import redis
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.items.lock import LOCK_MS
 from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign, Interleaved
-from tests.support import list_numbered
+from tests.support import numbered
 
 # Some replies come between two renewals.
 REPLY_S = LOCK_MS / 1000 / 30
 COUNT = 15_000
-IDS = list_numbered(COUNT)
+IDS = numbered(COUNT)
 HOLDING: dict[str, tuple[str, Callable[[Foreign], object], Callable[[WorkQueue], object]]] = {
     "light clean": (
         "clean-lock",

@@ -11,11 +11,11 @@ from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.batches import BUDGET
 from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign, Interleaved
 from tests.core.operations import LOOKS
-from tests.support import list_numbered
+from tests.support import numbered
 from tests.verbs import OPERATIONS
 
 MIB = 1024 * 1024
-IDS = list_numbered(24)
+IDS = numbered(24)
 DATA = b"x" * MIB
 # A call may carry an item more than its budget; some are sent ahead of their replies.
 CALL_MAX, HELD_MAX = BUDGET.bytes + MIB + 64 * 1024, 12 * MIB

@@ -12,7 +12,7 @@ from redis import Redis
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor
 from tests.conftest import QUEUE, Interleaved
-from tests.support import list_numbered
+from tests.support import numbered
 
 LIST = b"list"
 DIRECTIONS = pytest.mark.parametrize("from_left", [True, False], ids=["left", "right"])
@@ -29,8 +29,8 @@ def fill(raw: Redis, count: int, *, from_left: bool) -> list[bytes]:
     """The entries in the order of the walk."""
     raw.delete(LIST)
     if count:
-        raw.rpush(LIST, *list_numbered(count))
-    return list_numbered(count)[:: 1 if from_left else -1]
+        raw.rpush(LIST, *numbered(count))
+    return numbered(count)[:: 1 if from_left else -1]
 
 
 @DIRECTIONS
@@ -87,7 +87,7 @@ def test_entries_that_stay_are_read_once_in_order(
 ) -> None:
     for seed in range(seeds):
         dice = random.Random(seed)
-        new = list_numbered(100_000, b"new %d")
+        new = numbered(100_000, b"new %d")
         original = fill(raw, dice.randint(1, length), from_left=from_left)
         interleaved.calls.clear()
 
@@ -130,7 +130,7 @@ class TestScheduled:
     def test_entries_last_read_are_removed(
         self, interleaved: Interleaved, raw: Redis, latest_first: bool
     ) -> None:
-        ids = list_numbered(60)
+        ids = numbered(60)
         order = ids[:: -1 if latest_first else 1]
         for leave in (0, 3, 10, 17):
             gone = order[20 - leave : 20] or [b"none"]
@@ -139,7 +139,7 @@ class TestScheduled:
             assert found == order
 
     def test_entries_of_one_score_are_read_once(self, interleaved: Interleaved, raw: Redis) -> None:
-        ids = list_numbered(35)
+        ids = numbered(35)
         raw.zadd(b"jobs:buried", dict.fromkeys(ids, 5))
         interleaved.before = once(lambda: raw.zrem(b"jobs:buried", *ids[:3], *ids[5:8]), 2)
         queue = WorkQueue(interleaved, QUEUE)
@@ -150,7 +150,7 @@ class TestScheduled:
     def test_many_of_one_score_are_not_read_every_page(
         self, connection: Connection, raw: Redis, latest_first: bool, removes: str
     ) -> None:
-        ids = [*list_numbered(900), b"later"]
+        ids = [*numbered(900), b"later"]
         raw.zadd(b"jobs:buried", {item_id: 5 + (item_id == b"later") for item_id in ids})
         queue = WorkQueue(connection, QUEUE)
         replied, read = [], list[bytes]()

@@ -7,7 +7,7 @@ from rwq_cli.core.inspect.differences import Difference, DifferenceKind, differe
 from rwq_cli.core.lua import TOKEN_BYTES
 from tests.conftest import Foreign, contents
 from tests.item_cases import ITEM_CASES
-from tests.support import list_numbered
+from tests.support import numbered
 
 FAR_MS = 10**13
 
@@ -61,8 +61,8 @@ def test_large_data_are_compared_in_several_calls(
         queue.add(data, b"large %d" % number)
         changed = data[:middle] + b"x" + data[middle + 1 :]
         other.add(changed if number in (7, 11) else data, b"large %d" % number)
-    Foreign(raw).waiting(*list_numbered(5000))
-    Foreign(raw, b"other").waiting(*list_numbered(5000)[1:])
+    Foreign(raw).waiting(*numbered(5000))
+    Foreign(raw, b"other").waiting(*numbered(5000)[1:])
     assert set(differences(queue, other)) == {
         Difference(b"0000", State.WAITING, None),
         Difference(b"large 7", State.WAITING, State.WAITING, same_data=False),

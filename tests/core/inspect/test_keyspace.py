@@ -11,7 +11,7 @@ from rwq_cli.core.inspect.queues import NEXT_ENTRIES, next_ages
 from rwq_cli.core.repair.findings import findings_about
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, has_aged
 from tests.item_cases import ITEM_CASES
-from tests.support import list_numbered
+from tests.support import numbered
 
 FAR_MS = 10**13
 
@@ -123,7 +123,7 @@ def test_hundreds_among_thousands_of_keys(interleaved: Interleaved, raw: Redis) 
 
 
 def ghosts(count: int) -> list[bytes]:
-    return list_numbered(count, b"ghost %d")
+    return numbered(count, b"ghost %d")
 
 
 @pytest.mark.usefixtures("up_for_days")

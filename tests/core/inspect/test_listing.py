@@ -18,7 +18,7 @@ from tests.conftest import (
     supports_no_touch,
 )
 from tests.servers import PrivateServer
-from tests.support import list_numbered
+from tests.support import numbered
 
 MAIN = Source(main=True)
 
@@ -74,7 +74,7 @@ def test_items_are_listed_and_chosen_by_their_ids(
 
 
 def test_items_are_selected_by_data(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.waiting(*list_numbered(250, b"%d"))
+    foreign.waiting(*numbered(250, b"%d"))
     raw.set(b"jobs:item:42", b"\x00x\xff" * 5000 + b"end")
     raw.delete(b"jobs:item:43")
     matching = Selection(match=re.compile(rb"of \d?[12]1$|\xffend").search)

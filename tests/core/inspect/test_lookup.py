@@ -22,10 +22,10 @@ from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
 from tests.everything import everything
 from tests.item_cases import ITEM_CASES
-from tests.support import list_numbered
+from tests.support import numbered
 
 # None of them is there. With so many more, IDs are not looked up in one call.
-OTHERS = list_numbered(BUDGET.items, b"other %d")
+OTHERS = numbered(BUDGET.items, b"other %d")
 
 
 def comparable(found: ItemReport) -> ItemReport:
@@ -62,7 +62,7 @@ def test_few_and_many_are_found_in_the_same_places(
     assert interleaved.calls == ["look_up"]
     assert found([*ids, *OTHERS])[: len(ids)] == by_script
     assert "LRANGE" in interleaved.calls
-    raw.lpush("jobs:queue", *list_numbered(30_000, b"behind %d"))
+    raw.lpush("jobs:queue", *numbered(30_000, b"behind %d"))
     interleaved.calls.clear()
     assert found(*(ids[at : at + 20] for at in range(0, len(ids), 20))) == by_script
     assert any("LPOS" in call for call in interleaved.calls)
@@ -77,7 +77,7 @@ def test_the_longer_list_is_read_once(
     for shorter, longer in (("queue", "processing"), ("processing", "queue")):
         raw.flushall()
         raw.lpush(f"jobs:{shorter}", b"1")
-        raw.lpush(f"jobs:{longer}", *list_numbered(30_000, b"x %d"))
+        raw.lpush(f"jobs:{longer}", *numbered(30_000, b"x %d"))
         raw.config_resetstat()
         Places.read(WorkQueue(interleaved, QUEUE), ids)
         costs.append(raw.info("stats")["total_net_output_bytes"] // 50_000)

@@ -16,7 +16,7 @@ from rwq_cli.core.server import tracking
 from rwq_cli.core.server.tracking import Tracker, prefixes_of
 from tests.conftest import AsUser, FakeClock, Foreign, PrivateServer
 from tests.driver import until
-from tests.support import list_numbered
+from tests.support import numbered
 
 pytestmark = pytest.mark.needs("tracking")
 
@@ -175,7 +175,7 @@ def test_several_queues_and_one_that_comes_later(
 ) -> None:
     other, later = queue.sibling(b"a:b"), queue.sibling(b"later")
     meter.sample([queue, other])
-    Foreign(raw).waiting(*list_numbered(3))
+    Foreign(raw).waiting(*numbered(3))
     Foreign(raw, b"a:b").waiting(b"x")
     samples = meter.sample([queue, other, later])
     assert [(s.added, s.done) for s in samples.values() if isinstance(s, Sample)] == [
@@ -190,13 +190,13 @@ def test_several_queues_and_one_that_comes_later(
 def test_what_was_missed_is_unknown_and_said(
     looker: Looker, foreign: Foreign, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    foreign.waiting(*list_numbered(4))
+    foreign.waiting(*numbered(4))
     raw.flushdb()
     until(lambda: looker.look() != (0, 0))
     assert looker.meter.samples[b"jobs"][-1].done is None
     assert looker.look() == (0, 0)
     monkeypatch.setattr(tracking, "KEYS_MAX", 3)
-    foreign.waiting(*list_numbered(4))
+    foreign.waiting(*numbered(4))
     assert looker.look() == (None, None)
     # The server ends the connection of a reader that does not read.
     raw.client_kill_filter(_type="pubsub", skipme=False)
@@ -244,7 +244,7 @@ def test_totals_of_a_service(
     thread = threading.Thread(target=totals.count, args=(lambda: [b"jobs"], over))
     thread.start()
     until(lambda: b"jobs" in totals.by_queue)
-    foreign.waiting(*list_numbered(5))
+    foreign.waiting(*numbered(5))
     foreign.raw.pipeline().lrem(foreign.keys.main, 1, b"0001").delete(
         foreign.keys.item(b"0001")
     ).execute()

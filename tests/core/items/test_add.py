@@ -32,7 +32,7 @@ from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import items_max
 from tests.conftest import QUEUE, AsUser, Foreign, contents
-from tests.support import list_numbered
+from tests.support import numbered
 
 ADD_ITEMS, ADD_ITEMS_LATER = items_max("add"), items_max("add") // 3
 HOUR = Due(3_600_000, from_now=True)
@@ -49,7 +49,7 @@ def later(ids: list[bytes], due: Due | None = HOUR) -> list[NewItem]:
 
 
 def shuffled(count: int) -> list[bytes]:
-    ids = list_numbered(count)
+    ids = numbered(count)
     Random(count).shuffle(ids)
     return ids
 
@@ -59,7 +59,7 @@ def test_unique_replaces_waiting_and_checks_delayed(
 ) -> None:
     raw.mset({keys.item(b"there"): b"old", keys.item(b"later there"): b"old"})
     given = [
-        *(NewItem(item_id, b"x") for item_id in list_numbered(2 * ADD_ITEMS)),
+        *(NewItem(item_id, b"x") for item_id in numbered(2 * ADD_ITEMS)),
         *later([b"later there", *(b"later %b" % i for i in shuffled(ADD_ITEMS - 1))]),
         NewItem(b"there", b"new"),
     ]
@@ -86,7 +86,7 @@ def test_a_pause_in_the_stream_sends_what_is_there(queue: WorkQueue) -> None:
     reported_at_each_pause: list[int] = []
 
     def stream() -> Iterator[NewItem | Flush]:
-        for item_id in list_numbered(4):
+        for item_id in numbered(4):
             yield NewItem(item_id, b"x")
             yield FLUSH
             reported_at_each_pause.append(len(reported))
@@ -170,8 +170,8 @@ def test_without_transactions_nothing_is_added(as_user: AsUser, raw: Redis, comm
     assert queue.now_ms() > 0
 
 
-NAMES = list_numbered(8, b"{jobs:%d}")
-IDS = list_numbered(4000, b"%d")
+NAMES = numbered(8, b"{jobs:%d}")
+IDS = numbered(4000, b"%d")
 
 
 def test_the_rule_is_the_same_for_ever() -> None:

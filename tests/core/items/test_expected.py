@@ -19,7 +19,7 @@ from rwq_cli.core.items.schedule import bury, release
 from rwq_cli.core.lua import TOKEN_BYTES
 from rwq_cli.core.state.expected import Expected, token_of
 from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign, Interleaved
-from tests.support import list_numbered
+from tests.support import numbered
 
 
 @pytest.mark.parametrize("change", ["length", "beginning", "end"])
@@ -97,7 +97,7 @@ def test_items_taken_in_the_grace_period_are_left(
     queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, take: Take, count: int
 ) -> None:
     popped, added, again, dead = (
-        list_numbered(count, name) for name in (b"popped %d", b"added %d", b"again %d", b"dead %d")
+        numbered(count, name) for name in (b"popped %d", b"added %d", b"again %d", b"dead %d")
     )
     foreign.abandoned(*popped, *again, *dead)
     foreign.data(*added)
@@ -125,7 +125,7 @@ def test_items_taken_in_the_grace_period_are_left(
 def test_a_chosen_item_popped_since_gets_two_looks(
     queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, take: Take, count: int
 ) -> None:
-    popped, abandoned = list_numbered(count), list_numbered(count, b"old %d")
+    popped, abandoned = numbered(count), numbered(count, b"old %d")
     foreign.waiting(*popped)
     foreign.abandoned(*abandoned)
     chosen = choose(queue, Selection(states=frozenset({State.WAITING, State.ABANDONED})))

@@ -10,12 +10,12 @@ from rwq_cli.core.errors import OutOfMemory
 from rwq_cli.core.items.add import NewItems, add_batches
 from rwq_cli.core.items.complete import remove
 from tests.conftest import Foreign, contents
-from tests.support import list_numbered
+from tests.support import numbered
 from tests.verbs import OPERATIONS, VERBS
 
-IDS = list_numbered(100)
+IDS = numbered(100)
 STATES = [b"leased", b"buried", b"orphaned", b"due", b"abandoned"]
-GHOSTS = list_numbered(200, b"ghost %d")
+GHOSTS = numbered(200, b"ghost %d")
 # These free memory, or find nothing to do.
 FREE = {name for row in VERBS.values() if row.frees for name in row.operations or ()}
 NEED_MEMORY = OPERATIONS.keys() - FREE - {"release one's own"}

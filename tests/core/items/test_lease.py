@@ -12,7 +12,7 @@ from rwq_cli.core.keys import QueueKeys
 from tests.conftest import HOLDER, QUEUE, Backend, FakeClock, Foreign, contents, lasts, work_of
 from tests.driver import TIMEOUT_S, until
 from tests.servers import PrivateServer
-from tests.support import list_numbered
+from tests.support import numbered
 
 MEGABYTE = 1024 * 1024
 
@@ -108,7 +108,7 @@ class TestSeveralQueues:
     def test_all_from_the_first_that_has_anything(
         self, queues: list[WorkQueue], raw: Redis, count: int
     ) -> None:
-        ids = list_numbered(count)
+        ids = numbered(count)
         Foreign(raw, b"normal").waiting(*ids)
         Foreign(raw, b"low").waiting(b"l1")
         raw.lpush(b"high:queue", b"ghost")

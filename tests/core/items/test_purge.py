@@ -12,7 +12,7 @@ from rwq_cli.core.items.purge import count_items, purge
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_is_long
 from tests.core.items.test_results import keep
 from tests.item_cases import ITEM_CASES
-from tests.support import Journal, list_numbered, many
+from tests.support import Journal, many, numbered
 
 
 def test_exactly_the_keys_of_the_queue_are_removed(
@@ -112,7 +112,7 @@ def test_the_list_of_a_01_cleaner_goes_but_fresh_items(
 ) -> None:
     """However much it is, no call is long."""
     ids = many(raw, 1000)
-    raw.lpush("jobs:cleaning", *ids, *list_numbered(30_000, b"gone %d"))
+    raw.lpush("jobs:cleaning", *ids, *numbered(30_000, b"gone %d"))
     with no_call_is_long(interleaved, raw, 31_000):
         outcomes = list(purge(WorkQueue(interleaved, b"jobs"), Journal()))
     assert [outcome.item_id for outcome in outcomes] == ids
@@ -123,7 +123,7 @@ def test_the_list_of_a_01_cleaner_goes_but_fresh_items(
             foreign.data(b"new")
             raw.lpush("jobs:cleaning", b"new")
 
-    raw.lpush("jobs:cleaning", *list_numbered(2500, b"gone %d"))
+    raw.lpush("jobs:cleaning", *numbered(2500, b"gone %d"))
     interleaved.before = clean
     assert list(purge(WorkQueue(interleaved, b"jobs"), Journal())) == []
     assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}

@@ -18,7 +18,7 @@ from rwq_cli.core.lua import items_max
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.snapshots import ItemSnapshot, Place, Skipped
 from tests.conftest import QUEUE, Foreign, Interleaved, contents, lasts
-from tests.support import Journal, lines_of, list_numbered
+from tests.support import Journal, lines_of, numbered
 
 RESTORE_ITEMS = items_max("restore")
 FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE
@@ -69,7 +69,7 @@ def test_data_of_an_item_in_its_place_is_replaced(
     queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
 ) -> None:
     """As by `export | jq | import`; one that was leased since keeps its lease. And undone."""
-    foreign.waiting(*list_numbered(count))
+    foreign.waiting(*numbered(count))
     foreign.buried(b"b")
     items = all_of(Export(queue))
     assert queue.lease() is not None
@@ -93,11 +93,11 @@ def test_large_data_are_replaced_in_groups(
 ) -> None:
     """Of what is replaced, so much is read and written to the journal at once; in order."""
     megabyte = b"x" * BUDGET.bytes
-    ids = list_numbered(11)
+    ids = numbered(11)
     for item_id in ids:
         foreign.buried(item_id)
         raw.set(keys.item(item_id), megabyte + item_id)
-    raw.lpush(keys.main, *list_numbered(300, b"other %d"))
+    raw.lpush(keys.main, *numbered(300, b"other %d"))
     queue, journal = WorkQueue(interleaved, QUEUE), Journal()
     written: list[int] = []
     journal.after_write = lambda: written.append(len(journal.written))
@@ -124,7 +124,7 @@ def test_leftovers_of_an_id_do_not_become_items(
     queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, count: int
 ) -> None:
     """Completed where nobody takes them off."""
-    ids = list_numbered(count)
+    ids = numbered(count)
     foreign.waiting(b"w")
     raw.zadd(keys.delayed, {ids[-1]: 1})
     raw.zadd(keys.buried, {ids[-1]: 1})
@@ -143,7 +143,7 @@ def test_items_restored_at_the_front_keep_their_order(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"old")
-    ids = list_numbered(2 * RESTORE_ITEMS + 3)
+    ids = numbered(2 * RESTORE_ITEMS + 3)
     list(restore(queue, waits(*reversed(ids)), front=True))
     assert raw.lrange("jobs:queue", 0, -1) == [b"old", *reversed(ids)]
 
@@ -151,7 +151,7 @@ def test_items_restored_at_the_front_keep_their_order(
 @pytest.mark.parametrize("between", [0, 2 * RESTORE_ITEMS])
 def test_a_repeated_id(queue: WorkQueue, raw: Redis, between: int) -> None:
     """In the same batch or later. A dry run judges each line by what is there now."""
-    others = waits(*list_numbered(between))
+    others = waits(*numbered(between))
     given = [*waits(b"a", b"a"), *others, *waits(b"a", data=b"other"), *waits(b"a")]
     for on_conflict, expected in (
         (FAIL, (Status.CONFLICT, Status.ALREADY_THERE)),
@@ -172,7 +172,7 @@ def test_delayed_keep_order_and_get_this_clocks_guard(
     queue: WorkQueue, connection: Connection, raw: Redis
 ) -> None:
     """The order is in what the scores have below a millisecond."""
-    ids = list_numbered(30)[::-1]
+    ids = numbered(30)[::-1]
     list(queue.add_many([NewItem(i, b"", Due(3_600_000, from_now=True)) for i in ids]))
     before = raw.zrange(b"jobs:delayed", 0, -1, withscores=True)
     # As if the clock of the other server were ahead.
@@ -184,8 +184,8 @@ def test_delayed_keep_order_and_get_this_clocks_guard(
 
 
 def test_no_lists_are_read_for_items_that_are_gone(interleaved: Interleaved, raw: Redis) -> None:
-    queue, new = WorkQueue(interleaved, QUEUE), list_numbered(2 * RESTORE_ITEMS)
-    raw.lpush("jobs:queue", *list_numbered(9, b"other %d"))
+    queue, new = WorkQueue(interleaved, QUEUE), numbered(2 * RESTORE_ITEMS)
+    raw.lpush("jobs:queue", *numbered(9, b"other %d"))
     assert set(statuses(restore(queue, waits(*new), on_conflict=REPLACE))) == {Status.IMPORTED}
     assert not any("LRANGE" in call for call in interleaved.calls)
 

@@ -15,7 +15,7 @@ from rwq_cli.core.items.complete import ResultOptions, complete
 from rwq_cli.core.items.restore import OnConflict, restore
 from rwq_cli.core.items.results import ResultLookup
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, contents, lasts
-from tests.support import Journal, lines_of, list_numbered, many
+from tests.support import Journal, lines_of, many, numbered
 
 
 def test_a_result_is_read_beside_its_reused_id(
@@ -173,7 +173,7 @@ def test_results_of_many_items_are_kept(
     raw.mset({b"jobs:lease:" + item_id: b"them" for item_id in ids})
     raw.hset("jobs:result:0007", mapping={"status": "rejected", "completed_ms": 5, "holder": "x"})
     options = ResultOptions(b"x" * size)
-    foreign.waiting(*list_numbered(700, b"other %d"))
+    foreign.waiting(*numbered(700, b"other %d"))
     assert {*statuses(queue, *ids, result_options=options)} == {Status.COMPLETED}
     wanted = {b"status": b"completed", b"result": b"x" * size, b"holder": b"them"}
     assert [item_id for item_id in ids if kept(raw, item_id) != wanted] == []
@@ -265,7 +265,7 @@ def test_each_result_is_read_once_and_whole(queue: WorkQueue, raw: Redis) -> Non
 
 
 def test_many_results_are_replaced(queue: WorkQueue, raw: Redis) -> None:
-    ids = list_numbered(1000)
+    ids = numbered(1000)
     for item_id in ids:
         keep(raw, item_id, result=b"old")
     journal = Journal()
@@ -279,7 +279,7 @@ def test_many_results_are_replaced(queue: WorkQueue, raw: Redis) -> None:
 
 
 def test_results_are_read_in_batches_of_bytes(queue: WorkQueue, raw: Redis) -> None:
-    ids = list_numbered(6)
+    ids = numbered(6)
     for item_id in ids:
         keep(raw, item_id, None, result=bytes(BUDGET.bytes // 2))
     for data, batches in ((True, [2, 2, 2]), (False, [6])):

@@ -12,7 +12,7 @@ from rwq_cli.core.items.results import wait_for_all
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, settling
-from tests.support import list_numbered, many
+from tests.support import many, numbered
 
 FAR_MS = 9_999_999_999_999
 # Few are looked for by name; many in pages.
@@ -47,7 +47,7 @@ class TestRelease:
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int, front: bool
     ) -> None:
         foreign.waiting(b"first", b"last")
-        ids = list_numbered(count)
+        ids = numbered(count)
         foreign.leased(*ids, holder=HOLDER)
         random.Random(0).shuffle(ids)
         released = by_status(queue.release_many(ids, front=front))[Status.RELEASED]
@@ -66,7 +66,7 @@ class TestRelease:
     def test_those_in_transit_keep_their_place_in_front(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock, count: int
     ) -> None:
-        ids = list_numbered(count)
+        ids = numbered(count)
         foreign.leased(*ids[::2], holder=HOLDER)
         foreign.abandoned(*ids[1::2])
         # Its worker's lease comes in the grace period.
@@ -113,7 +113,7 @@ def test_items_are_kicked_in_order_and_counted_anew(
     queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
 ) -> None:
     foreign.waiting(b"w")
-    ids = list_numbered(count)
+    ids = numbered(count)
     for item_id in (*ids, b"other"):
         foreign.buried(item_id)
     raw.hset(b"jobs:returns", mapping={ids[0]: 7, b"other": 7})
@@ -150,7 +150,7 @@ class TestPromotion:
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
     ) -> None:
         """Behind entries that mean nothing any more, and more than one call looks at."""
-        ids = list_numbered(600)
+        ids = numbered(600)
         due(foreign, *ids)
         raw.delete(*map(keys.item, ids[:250]))
         foreign.waiting(b"w")
@@ -162,7 +162,7 @@ class TestPromotion:
     def test_entries_that_stay_hold_up_none_behind_them(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, why: str
     ) -> None:
-        for item_id in list_numbered(250):
+        for item_id in numbered(250):
             foreign.delayed(item_id, 1000)
             if why == "held by a session":
                 raw.mset(dict.fromkeys(both(item_id), b"session"))

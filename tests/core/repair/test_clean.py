@@ -17,7 +17,7 @@ from tests.broken_queues import pad
 from tests.conftest import FakeClock, Foreign, Interleaved, contents
 from tests.everything import everything
 from tests.item_cases import ITEM_CASES
-from tests.support import list_numbered
+from tests.support import numbered
 
 RETURNED = CleanAction(b"1", Repair.RETURNED, State.ABANDONED, "processing")
 each_kind = pytest.mark.parametrize("kind", ["light", "deep"])
@@ -174,16 +174,16 @@ def test_entries_that_a_cleaner_of_01_works_on_stay(
     queue: WorkQueue, raw: Redis, clock: FakeClock, stale: int
 ) -> None:
     """It can leave very many, and goes on adding and taking meanwhile."""
-    in_hand = list_numbered(2500, b"in hand %d")
+    in_hand = numbered(2500, b"in hand %d")
     raw.mset({b"jobs:item:" + item_id: b"" for item_id in in_hand})
     raw.lpush(b"jobs:queue", *in_hand)
-    mixed = in_hand[:1500] + list_numbered(stale) + in_hand[1500:]
+    mixed = in_hand[:1500] + numbered(stale) + in_hand[1500:]
     raw.lpush(b"jobs:cleaning", *mixed[::2], *mixed[1::2])
     # Listed at the first look, in the cleaner's hand alone at the second.
     clock.during_sleep = lambda: raw.delete(b"jobs:queue")
     actions = clean(queue, "deep")
     pruned = [action.item_id for action in actions if action.where == "cleaning"]
-    assert sorted(pruned) == list_numbered(stale)
+    assert sorted(pruned) == numbered(stale)
     assert sorted(raw.lrange(b"jobs:cleaning", 0, -1)) == sorted(in_hand)
 
 
@@ -191,7 +191,7 @@ def test_thousands_of_stale_counts_are_pruned(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     """A light clean looks at some of them, so that it takes the same time beside any number."""
-    ids = list_numbered(3000)
+    ids = numbered(3000)
     raw.hset(b"jobs:returns", mapping=dict.fromkeys(ids, 2))
     foreign.waiting(ids[7], ids[-1])
     actions = clean(queue, "light")
@@ -234,7 +234,7 @@ class TestBuryAfter:
     def test_items_above_the_limit_are_buried(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, is_orphaned: bool, others: int
     ) -> None:
-        rest = [*list_numbered(others), b"below", b"new"]
+        rest = [*numbered(others), b"below", b"new"]
         (foreign.data if is_orphaned else foreign.abandoned)(b"full", b"more", *rest)
         raw.hset(b"jobs:returns", mapping={b"below": 2, b"full": 3, b"more": 11})
         began_ms = queue.now_ms()
@@ -265,7 +265,7 @@ class TestBuryAfter:
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str, count: int
     ) -> None:
         """The longest leased is kicked first."""
-        ids = list_numbered(count)[::-1]
+        ids = numbered(count)[::-1]
         foreign.abandoned(*ids)
         clean(queue, kind, bury_after=0)
         buried = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
@@ -290,7 +290,7 @@ def test_an_abandoned_id_with_other_data_stays(
 ) -> None:
     for (others, broken), dry_run in product(((0, 1), (0, 100), (1400, 100)), (False, True)):
         raw.flushall()
-        ids = list_numbered(broken)
+        ids = numbered(broken)
         foreign.abandoned(*ids)
         pad(raw, keys, others)
         after: list[object] = []
@@ -337,13 +337,13 @@ def test_given_up_an_orphan_pushed_by_two_waits_twice(
 ) -> None:
     """If more than 500 pushes hide that, and so many are sought that the lists were read; one
     complete wins, as `docs/upstream.md` says."""
-    foreign.data(*list_numbered(300))
+    foreign.data(*numbered(300))
     queue = WorkQueue(interleaved, b"jobs", clock=clock)
 
     def push(name: str) -> None:
         if name == "repair" and not raw.exists("jobs:queue"):
             raw.lpush("jobs:queue", b"0000")
-            foreign.waiting(*list_numbered(others, b"other-%d"))
+            foreign.waiting(*numbered(others, b"other-%d"))
 
     interleaved.before = push
     queue.deep_clean()
