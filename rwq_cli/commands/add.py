@@ -47,7 +47,7 @@ def _checked_time(text: str) -> str:
     return text
 
 
-class Adding(NamedTuple):
+class AddOptions(NamedTuple):
     """What to add, and how: the options of the command."""
 
     settings: Settings
@@ -150,7 +150,7 @@ class Adding(NamedTuple):
     no="every record was rejected",
     excludes=["--id --id-from", "--delay --at"],
 )
-def add(settings: Settings, adding: Adding) -> ExitStatus:
+def add(settings: Settings, options: AddOptions) -> ExitStatus:
     """Add items from arguments, files or stdin. With several -q, an item's ID determines its
     queue, so that an item added again is found to be a duplicate.
 
@@ -161,22 +161,22 @@ def add(settings: Settings, adding: Adding) -> ExitStatus:
     rwq add -q jobs --at 08:00 -f urls.txt
     rwq add -q '{jobs:1}' -q '{jobs:2}' -f urls.txt --id-from sha256
     """
-    adding.sources()
-    adding.check()
+    options.sources()
+    options.check()
     queues = open_queues(settings)
-    if len(queues) > 1 and adding.reconnect_s is not None:
+    if len(queues) > 1 and options.reconnect_s is not None:
         raise InvalidArgument("--reconnect adds to one queue", "give -q once")
-    return _add(queues, adding, adding.reader(adding.due(queues[0])))
+    return _add(queues, options, options.reader(options.due(queues[0])))
 
 
-def _add(queues: Sequence[WorkQueue], adding: Adding, reader: RecordReader) -> ExitStatus:
+def _add(queues: Sequence[WorkQueue], options: AddOptions, reader: RecordReader) -> ExitStatus:
     """Add the items, each to the queue that its ID picks, and show what became of them."""
-    settings, items, dry_run = adding.settings, adding.items(reader), adding.dry_run
+    settings, items, dry_run = options.settings, options.items(reader), options.dry_run
     added: Counter[bytes] = Counter()
     batches: Iterable[tuple[bytes, OutcomeBatch]]
     extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}  # noqa: E731
     if len(queues) > 1:
-        batches = add_spread(queues, items, unique=adding.unchecked, dry_run=dry_run)
+        batches = add_spread(queues, items, unique=options.unchecked, dry_run=dry_run)
         tally = Tally(
             _KIND,
             None,
@@ -188,7 +188,7 @@ def _add(queues: Sequence[WorkQueue], adding: Adding, reader: RecordReader) -> E
         out = settings.out.begin_tally(tally)
     else:
         (queue,) = queues
-        batches = ((queue.name, batch) for batch in _add_to_one(queue, items, adding))
+        batches = ((queue.name, batch) for batch in _add_to_one(queue, items, options))
         out = begin_report(settings, queue, _KIND, dry_run=dry_run, extra=extra)
     with out:
         for name, batch in batches:
@@ -209,10 +209,10 @@ def _describe_counts(added: Mapping[bytes, int]) -> str:
 
 
 def _add_to_one(
-    queue: WorkQueue, items: Iterable[NewItems | Flush], adding: Adding
+    queue: WorkQueue, items: Iterable[NewItems | Flush], options: AddOptions
 ) -> Iterator[OutcomeBatch]:
     """Add items; while a lost server may come back, send unacknowledged ones again."""
-    unique, dry_run, reconnect_s = adding.unchecked, adding.dry_run, adding.reconnect_s
+    unique, dry_run, reconnect_s = options.unchecked, options.dry_run, options.reconnect_s
     if reconnect_s is None:
         yield from add_batches(queue, items, unique=unique, dry_run=dry_run).batches
         return
@@ -243,7 +243,7 @@ def _add_to_one(
             if lost_s is None:
                 lost_s = now_s
                 note = f"rwq: {escaped_text(error.message)}; trying again for "
-                adding.settings.environment.error(note + human.duration(reconnect_s))
+                options.settings.environment.error(note + human.duration(reconnect_s))
             if not error.is_transient or now_s - lost_s >= reconnect_s:
                 raise
             queue.clock.sleep(_RETRY_S)

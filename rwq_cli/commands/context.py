@@ -227,7 +227,7 @@ def show(
     _show_one(settings, context, settings.contexts.current)
 
 
-class ContextChange(NamedTuple):
+class ContextOptions(NamedTuple):
     """What is set in a context, or removed from it."""
 
     settings: Settings
@@ -283,7 +283,7 @@ class ContextChange(NamedTuple):
 
 
 @command(record=CONTEXT_FIELDS, usage="usage error, or the file cannot be used", partial=UNWRITTEN)
-def set_(settings: Settings, name: NameArgument, change: ContextChange) -> None:
+def set_(settings: Settings, name: NameArgument, change: ContextOptions) -> None:
     """Create a context or change one, with its server (-u), queue (-q) and password. Comments in
     the file are kept.
 

@@ -45,7 +45,7 @@ _NO_WAIT = (
 _RUN_ITEMS = 500
 
 
-class Change(NamedTuple):
+class EditOptions(NamedTuple):
     """Where the new data come from: the options of the command; without any, an editor."""
 
     settings: Settings
@@ -69,7 +69,7 @@ class Change(NamedTuple):
     needs={"--lines": "--run", "--allow-empty": "--run"},
 )
 @selects(ITEMS)
-def edit(settings: Settings, choice: Choice, change: Change) -> ExitStatus:
+def edit(settings: Settings, choice: Choice, options: EditOptions) -> ExitStatus:
     """Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or stdin,
     byte for byte; or run a command on the data of each chosen item. Items keep their place,
     lease and state. Data that has changed meanwhile is kept. A final newline that was added is not
@@ -81,17 +81,17 @@ def edit(settings: Settings, choice: Choice, change: Change) -> ExitStatus:
     rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq edit -q jobs 4f2a9c -f -
     EDITOR='code --wait' rwq edit -q jobs 4f2a9c
     """
-    choice = choice if change.run is not None else _single(choice)
+    choice = choice if options.run is not None else _single(choice)
     queue = open_queue(settings)
-    editing, undo = _Editing(change, choice, queue), Undo(settings, queue, "edit")
-    reasons = {} if change.run else {Status.CHANGED: CHANGED_MEANWHILE}
+    editing, undo = _Editing(options, choice, queue), Undo(settings, queue, "edit")
+    reasons = {} if options.run else {Status.CHANGED: CHANGED_MEANWHILE}
     # As PID 1, too, which needs a handler to end at SIGTERM.
     with raising_on_terminate(replaces=True), _keeping_drafts(settings, editing.drafts):
         with undo.report(
             _KIND,
             dry_run=choice.dry_run,
             reasons=reasons,
-            extra=dict if change.run is None else lambda: {"rejected": editing.rejected},
+            extra=dict if options.run is None else lambda: {"rejected": editing.rejected},
             rejected=editing.refusals,
         ) as out:
             items = choice.choose(queue, "run a command on the data of {}", only_many=True)
@@ -116,12 +116,12 @@ class _Editing:
         refusals: The reasons for the first of them.
     """
 
-    def __init__(self, change: Change, choice: Choice, queue: WorkQueue) -> None:
-        self._change, self._choice, self._queue = change, choice, queue
-        self._settings = settings = change.settings
+    def __init__(self, options: EditOptions, choice: Choice, queue: WorkQueue) -> None:
+        self._options, self._choice, self._queue = options, choice, queue
+        self._settings = settings = options.settings
         variables = settings.environment.variables
         self._command = EditCommand(
-            change.run or "", change.lines, change.allow_empty, variables, set()
+            options.run or "", options.lines, options.allow_empty, variables, set()
         )
         self.drafts: dict[bytes, Draft] = {}
         self.lossy: dict[str, list[Edit]] = {}
@@ -135,7 +135,7 @@ class _Editing:
         queue, clock = self._queue, self._queue.clock
         queue.connection.set_no_touch()
         flushed_s = clock.monotonic()
-        items_max = LINES_MAX if self._change.lines else _RUN_ITEMS
+        items_max = LINES_MAX if self._options.lines else _RUN_ITEMS
         for ids in in_batches(selected.ids, items_max=_NAMED_MAX):
             skipped = Skipped()
             items = chain.from_iterable(read_items(queue, ids, skipped))
@@ -147,7 +147,7 @@ class _Editing:
                     if clock.monotonic() - flushed_s > 1:
                         yield FLUSH
                         flushed_s = clock.monotonic()
-            if skipped.wrong_keys and self._change.run is None:
+            if skipped.wrong_keys and self._options.run is None:
                 raise WrongType.of(skipped.wrong_keys[0])
             out.report_batch(OutcomeBatch.all_of(skipped.missing, Status.MISSING))
             out.report_batch(OutcomeBatch.all_of(skipped.wrong_types, Status.WRONG_TYPE))
@@ -165,7 +165,7 @@ class _Editing:
         for item, data in zip(as_chosen, self._revised(as_chosen), strict=True):
             if isinstance(data, Refused):
                 self._reject(item, data.reason)
-            elif self._asks and (loss := _loss(item, data, self._change.allow_empty)):
+            elif self._asks and (loss := _loss(item, data, self._options.allow_empty)):
                 self.lossy.setdefault(loss, []).append((item, data))
             else:
                 yield item, data
@@ -174,12 +174,12 @@ class _Editing:
 
     def _revised(self, items: Sequence[ItemSnapshot]) -> Iterator[bytes | Refused]:
         # The items were read earlier, so that later changes are not overwritten.
-        if self._change.run is not None:
+        if self._options.run is not None:
             yield from self._command.run([item.data for item in items])
             return
         for item in items:
-            if self._change.file is not None:
-                yield read_payload(self._settings.environment, self._change.file)
+            if self._options.file is not None:
+                yield read_payload(self._settings.environment, self._options.file)
                 continue
             draft = self.drafts[item.item_id] = _draft(self._settings, self._queue, item)
             self._queue.progress.hide()

@@ -49,7 +49,7 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
     return f"{item_id} is {item.state.value}, not waiting; {what}: {command}"
 
 
-class Leasing(NamedTuple):
+class LeaseOptions(NamedTuple):
     """What to lease: the options of the command."""
 
     settings: Settings
@@ -156,7 +156,7 @@ def _give_back(settings: Settings, queues: Sequence[WorkQueue], items: Sequence[
     unfinished="",
     excludes=["--id -n", "--id --wait", "--id --timeout", "--id --fair"],
 )
-def lease(settings: Settings, leasing: Leasing) -> ExitStatus:
+def lease(settings: Settings, leasing: LeaseOptions) -> ExitStatus:
     """Lease the next items and print them. Several queues are tried in order.
 
     rwq lease -q jobs
