@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.cli.connect import make_command_lines, open_connection
 from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.watching import OLD_AFTER_S
 from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.inspect.counting import lengths_and_abandoned
@@ -33,8 +34,6 @@ from rwq_cli.views.top import sort_column
 # How often keys are scanned for new queues, seconds; less often if that takes long.
 SCAN_EVERY_S = 30.0
 _SCAN_SHARE = 10
-# After this long without an answer, what is shown is marked as old; later if answers take long.
-_OLD_AFTER_S = 1.0
 _MESSAGE_S = 5.0
 # How many items of a list are read.
 ITEMS_SHOWN = 100
@@ -194,7 +193,7 @@ class Session:
     def _silence(self, now_s: float) -> list[Piece]:
         """Return a notice if the server does not answer, or refuses: what is shown is old."""
         trouble, asked_s = self._trouble, self._asked_s
-        is_silent = asked_s is not None and now_s - asked_s > max(_OLD_AFTER_S, 2 * self._usual_s)
+        is_silent = asked_s is not None and now_s - asked_s > max(OLD_AFTER_S, 2 * self._usual_s)
         if trouble and not (isinstance(trouble, ServerError) and trouble.is_transient):
             return [(escaped_text(trouble.message), "bold red")]
         if trouble is None and not is_silent:
