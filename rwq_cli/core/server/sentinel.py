@@ -48,7 +48,7 @@ class SentinelConnection(Connection):
         sentinel_settings = {
             key: value for key, value in settings.items() if key not in _OF_THE_SERVERS
         }
-        # The Sentinels have a user and a password of their sentinel_settings.
+        # The Sentinels have a user and a password of their own.
         sentinel_settings.update(ssl=has_tls, username=credentials[0], password=credentials[1])
         sentinel_settings.update(socket_timeout=self._each_s, socket_connect_timeout=self._each_s)
         make_sentinel: Any = rs.Sentinel

@@ -176,7 +176,7 @@ class StopConditions:
             if ended.was_unused:
                 self._taken -= 1
                 continue
-            # Without an end, it was jobs_taken, and given up at once.
+            # Without an end, it was taken, and given up at once.
             jobs_taken += ended.end is None
             self._fates[ended.fate] += 1
             self._failures += ended.has_failed
