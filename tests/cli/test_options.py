@@ -15,13 +15,14 @@ from tests.servers import PrivateServer
 def test_options_before_and_after_the_command(rwq: Rwq, raw: redis.Redis) -> None:
     Foreign(raw, b"one").waiting(b"a")
     Foreign(raw, b"two").waiting(b"b")
-    for line in (
+    lines = (
         *("-q one ls -o ids", "ls -q one -o ids", "ls -qone -oids", "-o ids --queue one ls"),
         *("--queue=one ls --output=ids", "-q two ls -q one -o ids", "-o json ls -o ids -q one"),
-    ):
-        assert rwq(*line.split()).as_tuple() == (0, "a\n", ""), line
-    for line in ("-q one clean light -o json", "clean -o json light -q one"):
-        assert rwq(*line.split(), "--grace", "0").json["queue"] == "one", line
+    )
+    results = {line: rwq(*line.split()).as_tuple() for line in lines}
+    assert results == dict.fromkeys(lines, (0, "a\n", ""))
+    lines = ("-q one clean light -o json", "clean -o json light -q one")
+    assert [rwq(*line.split(), "--grace", "0").json["queue"] for line in lines] == ["one", "one"]
 
 
 class TestPassword:
@@ -42,8 +43,8 @@ class TestPassword:
     ) -> None:
         """As of a secret that was made by `echo`."""
         words = ("stats", "-q", "jobs", "-u", guarded.url)
-        for end in ("\n", "\r\n"):
-            assert bare_rwq(*words, variables={"RWQ_PASSWORD": f"hunter2{end}"}).code == 0
+        passwords = [{"RWQ_PASSWORD": f"hunter2{end}"} for end in ("\n", "\r\n")]
+        assert [bare_rwq(*words, variables=password).code for password in passwords] == [0, 0]
 
 
 def test_a_password_in_the_url_is_never_shown(bare_rwq: Rwq) -> None:

@@ -38,14 +38,14 @@ def test_every_topic_has_80_columns_and_no_markup(rwq: Rwq, topic: str) -> None:
 def test_every_state_is_explained(rwq: Rwq) -> None:
     assert list(STATES) == list(State)
     text = unwrapped(rwq("help", "states").text)
-    for state, known in STATES.items():
-        assert f" {state} {known.meaning} " in text
+    sentences = [f" {state} {entry.meaning} " for state, entry in STATES.items()]
+    assert [sentence for sentence in sentences if sentence not in text] == []
 
 
 def test_every_exit_code_is_explained(rwq: Rwq) -> None:
     text = unwrapped(rwq("help", "exit-codes").text)
-    for code in (*ExitStatus, *MonitoringStatus):
-        assert f" {int(code)} {code.meaning}" in text
+    sentences = [f" {int(code)} {code.meaning}" for code in (*ExitStatus, *MonitoringStatus)]
+    assert [sentence for sentence in sentences if sentence not in text] == []
 
 
 def test_the_overview_is_shown_without_a_command(rwq: Rwq) -> None:

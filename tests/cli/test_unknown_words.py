@@ -72,15 +72,13 @@ def test_a_destructive_command_is_never_suggested() -> None:
             assert not meant & DESTRUCTIVE, slip
 
 
-def test_a_queue_as_an_argument_gets_the_option(bare_rwq: Rwq) -> None:
-    for path in WITHOUT_ARGUMENTS:
-        if path in ("demo", "context list"):
-            continue
-        result = bare_rwq(*path.split(), "it's")
-        said = result.text if path == "check" else result.notes
-        assert result.code == (3 if path == "check" else 2), path
-        assert f"{path} takes no arguments; did you mean: rwq {path} -q " in said
-        assert shlex.split(said.strip().split("mean: ")[1])[-1] == "it's"
+@pytest.mark.parametrize("path", sorted({*WITHOUT_ARGUMENTS} - {"demo", "context list"}))
+def test_a_queue_as_an_argument_gets_the_option(bare_rwq: Rwq, path: str) -> None:
+    result = bare_rwq(*path.split(), "it's")
+    text = result.text if path == "check" else result.notes
+    assert result.code == (3 if path == "check" else 2)
+    assert f"{path} takes no arguments; did you mean: rwq {path} -q " in text
+    assert shlex.split(text.strip().split("mean: ")[1])[-1] == "it's"
 
 
 def test_only_the_queue_is_repeated(bare_rwq: Rwq) -> None:

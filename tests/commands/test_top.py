@@ -47,26 +47,35 @@ def test_an_installation_is_extended_in_its_own_way(
     assert how_to_install("a") is None
 
 
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("-o csv", "top draws on the terminal; rwq queues has -o and --fields"),
+        ("--fields queue", "top draws on the terminal; rwq queues has -o and --fields"),
+        ("--every 10ms", "--every must be at least 100ms; each tick costs the server time"),
+        ("jobs", "top takes no arguments"),
+    ],
+)
 def test_what_cannot_work_is_an_error_in_one_line(
-    rwq: Rwq, monkeypatch: pytest.MonkeyPatch
+    rwq: Rwq, monkeypatch: pytest.MonkeyPatch, words: str, error: str
 ) -> None:
     monkeypatch.setattr("rwq_cli.environment.Environment.stdin_is_terminal", True)
-    for words, error in {
-        "-o csv": "top draws on the terminal; rwq queues has -o and --fields",
-        "--fields queue": "top draws on the terminal; rwq queues has -o and --fields",
-        "--every 10ms": "--every must be at least 100ms; each tick costs the server time",
-        "jobs": "top takes no arguments",
-    }.items():
-        code, shown = rwq.asked("top", *words.split())
-        assert (code, shown.count(b"\n")) == (2, 1), words
-        assert shown.decode().startswith(f"rwq: error: {error}"), words
-    for words, code, error in (
+    code, screen = rwq.asked("top", *words.split())
+    assert (code, screen.count(b"\n")) == (2, 1)
+    assert screen.decode().startswith(f"rwq: error: {error}")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
         ("--sort size", 2, "no field 'size'; the fields are queue, waiting, running, abandoned, "),
         ("-u redis://127.0.0.1:1", 69, "cannot reach redis://127.0.0.1:1"),
-    ):
-        found, shown = rwq.on_terminal("top", *words.split(), columns=300)
-        assert shown.decode().startswith(f"rwq: error: {error}")
-        assert (found, shown.count(b"\n")) == (code, 1)
+    ],
+)
+def test_nothing_is_drawn_before_an_error(rwq: Rwq, words: str, code: int, error: str) -> None:
+    status, screen = rwq.on_terminal("top", *words.split(), columns=300)
+    assert screen.decode().startswith(f"rwq: error: {error}")
+    assert (status, screen.count(b"\n")) == (code, 1)
 
 
 def test_no_color_is_hidden_from_textual(rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> None:
