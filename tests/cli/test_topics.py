@@ -72,8 +72,8 @@ def test_help_shows_the_help_of_a_command(bare_rwq: Rwq, words: tuple[str, ...])
 
 def test_the_common_options_are_a_topic(bare_rwq: Rwq) -> None:
     text = bare_rwq("help", "options").text
-    for option in make_common_options():
-        assert f"\n  {', '.join(option.opts)}" in text
+    heads = [f"\n  {', '.join(option.opts)}" for option in make_common_options()]
+    assert [head for head in heads if head not in text] == []
 
 
 class Case(NamedTuple):
