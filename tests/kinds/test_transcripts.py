@@ -24,7 +24,10 @@ MORE = (FOLDER / "lines.txt").read_text("utf-8").splitlines()
 VARIABLE = re.compile(r"[A-Z_]+=")
 VARYING = (
     ("[0-9a-f]{32}", "RANDOM"),
+    # In CSV: process IDs, ages, and the size of an undo file.
     (r"(,w\d,,1,0),\d+", r"\1,PID"),
+    (r"(,,)\d+(?=,\d+,data of)|(data of \w+,\d,)\d+(?=,)", r"\1\2AGE"),
+    (r"(?<=,URL,)\d+(?=,)", "SIZE"),
     (r",\d*\.\d+(?=[,\n])", ",N"),
     (r"(flushed|restarted),note,\d+,0,\d+", r"\1,note,N"),
     (r'("(?:\w+_seconds|lease|flushed|restarted|count|left)": )[\d.]+', r"\1N"),
