@@ -82,38 +82,6 @@ class TestLine:
             assert PLUGIN_LINE.fullmatch(result.text)
 
 
-@pytest.mark.parametrize(
-    ("words", "status"),
-    {
-        "": MonitoringStatus.OK,
-        "--warn waiting=3 --critical abandoned=2": MonitoringStatus.OK,
-        "--warn waiting=2": MonitoringStatus.WARNING,
-        "--warn waiting=0 --critical waiting=2": MonitoringStatus.CRITICAL,
-        "--critical abandoned=1": MonitoringStatus.CRITICAL,
-        "--warn processing=2": MonitoringStatus.WARNING,
-        "--critical buried=0": MonitoringStatus.OK,
-        "--warn age=1h --critical age=2h": MonitoringStatus.OK,
-        "--warn orphaned=0 --deep": MonitoringStatus.OK,
-        "--critical waiting=4:": MonitoringStatus.CRITICAL,
-        "--critical waiting=1:3": MonitoringStatus.OK,
-        "--warn waiting=@3": MonitoringStatus.WARNING,
-        "--warn waiting=@4:5": MonitoringStatus.OK,
-        "--warn waiting=~:2": MonitoringStatus.WARNING,
-        "--warn held=0 --warn due=0": MonitoringStatus.WARNING,
-        "--warn returned=0 --warn lease=1h": MonitoringStatus.OK,
-        "--must-exist": MonitoringStatus.OK,
-        "--must-exist -q jbos": MonitoringStatus.CRITICAL,
-    }.items(),
-)
-@pytest.mark.usefixtures("slept_s")
-@pytest.mark.usefixtures("filled")
-def test_limits_decide_the_code(rwq: Rwq, words: str, status: MonitoringStatus) -> None:
-    result = rwq("check", *words.split())
-    assert result.code == int(status)
-    assert result.text.startswith(f"RWQ {status.name} - j")
-    assert PLUGIN_LINE.fullmatch(result.text)
-
-
 @pytest.mark.parametrize("words", ["-q nothing:*", "--all-queues"])
 def test_none_of_what_must_exist_is_an_alarm(rwq: Rwq, words: str) -> None:
     alarm = "RWQ CRITICAL - no queues, or all are empty\n"
@@ -124,28 +92,6 @@ def test_none_of_what_must_exist_is_an_alarm(rwq: Rwq, words: str) -> None:
 
 class TestUnknown:
     """A monitor reads stdout; and code 2, which is a usage error elsewhere, would be an alarm."""
-
-    @pytest.mark.parametrize(
-        ("words", "said"),
-        {
-            "--warn waiting=x": "the limit of waiting cannot be 'x'; it must be a whole number",
-            "--warn what=1": "not a limit: 'what=1'; give NAME=RANGE; the names are waiting, ",
-            "extra": "check takes no arguments; did you mean: rwq check -q extra",
-            "--warn age=soon": "not a duration: 'soon'; ",
-            "--format what": "invalid value for '--format': ",
-            "--warn waiting=2 --critical waiting=1": "--warn waiting is above --critical waiting",
-            "--warn waiting=2 --warn waiting=9": "--warn waiting was given twice; ",
-            "--warn waiting=5:2": "no value is in the range of waiting=5:2; ",
-            "--warn orphaned=1": "only a walk over the whole queue counts orphaned items; ",
-            "-u http://host": "not a server URL: http://",
-            "-u unix:///nowhere/a|b": "cannot reach unix:///nowhere/a\\x7cb: ",
-        }.items(),
-    )
-    def test_an_error_is_one_line_and_unknown(self, rwq: Rwq, words: str, said: str) -> None:
-        result = rwq("check", *words.split())
-        assert (result.code, result.notes) == (3, "")
-        assert PLUGIN_LINE.fullmatch(result.text)
-        assert result.text.startswith(f"RWQ UNKNOWN - {said}")
 
     @pytest.mark.parametrize("words", [(), ("--all-queues",), ("-q", "jobs", "-q", "other")])
     def test_a_silent_server_is_unknown_in_time(

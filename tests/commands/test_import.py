@@ -77,23 +77,6 @@ def test_a_bad_line_is_rejected_alone(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (b"", "stdin does not begin with the header of an export"),
-        (b'{"id": "a", "data": "x"}\n', "stdin does not begin with the header of an export"),
-        (b'{"rwq_export": true}\n', "stdin does not begin with the header of an export"),
-        (b'{"rwq_export": 3, "queue": "jobs"}\n', "stdin is an export of version 3"),
-        (b'{"rwq_export": 1}\n', "the header of stdin cannot be used: it does not name a queue"),
-    ],
-)
-def test_a_bad_header_is_an_error(rwq: Rwq, foreign: Foreign, given: bytes, said: str) -> None:
-    result = rwq("import", "-", stdin=given + lines(item("a"))[len(HEADER) :])
-    assert (result.code, result.text) == (2, "")
-    assert result.notes.startswith(f"rwq: error: {said}")
-    assert foreign.raw.keys() == []
-
-
 @pytest.mark.usefixtures("slept_s")
 class TestReplace:
     """`--on-conflict replace` asks, as what removes items does, and can be undone."""

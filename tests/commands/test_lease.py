@@ -80,20 +80,3 @@ class TestSeveralQueues:
         )
         assert raw.exists("normal:processing") == 0
         assert rwq("lease", "-q", "low", "-q", "low", "-o", "ids").text == "l1\n"
-
-
-def test_an_item_not_waiting_is_refused_with_a_hint(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.leased(b"h", ttl_ms=None)
-    foreign.abandoned(b"a")
-    foreign.data(b"o")
-    before = sorted(foreign.raw.keys())
-    hint = "not waiting; to return it: rwq release -q jobs"
-    for item_id, said in {
-        "h": "h is leased by them without expiry; to end that lease: rwq release --force -q jobs h",
-        "a": f"a is abandoned, {hint} a",
-        "o": f"o is orphaned, {hint} o",
-        "gone": "no such item: gone",
-    }.items():
-        for more in ((), ("--dry-run",)):
-            assert rwq("lease", "--id", item_id, *more).as_tuple() == (1, "", f"{said}\n")
-    assert sorted(foreign.raw.keys()) == before
