@@ -1,14 +1,16 @@
 """`python -m rwq_cli`, and the `rwq` command."""
 
-import signal
+# The module in C: `signal` itself imports others, which takes some 10 ms.
+import _signal  # type: ignore[import-not-found]
 
 # Before any other import: until work begins, Ctrl-C ends the process at once, without a traceback,
 # unless it is ignored, as in a background job.
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader

@@ -21,8 +21,8 @@ _KIND = make_outcome_kind(Status.REMOVED, ())._replace(successes=frozenset({"res
 )
 def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> ExitStatus:
     """Remove a queue with all its keys. Items and results are written to an undo file first. Items
-    that are added in the meantime are kept, and so are unrelated keys with names like those of
-    results.
+    that are added once the queue has been read are kept, and so are unrelated keys with names like
+    those of results.
 
     rwq purge -q jobs --dry-run
     rwq purge -q jobs --yes

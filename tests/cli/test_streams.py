@@ -158,6 +158,14 @@ def test_ctrl_c_ends_the_process_at_an_import(
     assert (result.returncode, result.stdout, result.stderr) == (code, b"", said)
 
 
+def test_ctrl_c_ends_the_process_from_the_first_import() -> None:
+    """Without the packages of the site, which may import more than Python does."""
+    hook = "lambda event, args: args[:1] == ('enum',) and print(s.getsignal(2) == s.SIG_DFL)"
+    program = f"import sys, _signal as s; sys.addaudithook({hook}); import rwq_cli.__main__"
+    result = run((sys.executable, "-S", "-c", program), capture_output=True)
+    assert (result.returncode, result.stdout.split()[:1]) == (0, [b"True"])
+
+
 def test_ctrl_c_is_ignored_in_a_background_job() -> None:
     ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
     program = _AT_AN_IMPORT.format(ignored=ignored, name="rwq_cli.", words=["--help"])
