@@ -106,8 +106,9 @@ def _section(record: Any) -> Section:
         *(("server", text, None) for text in record.servers),
         ("command", record.command, COMMAND_STYLE),
     ]
+    label = "most memory" if record.finding.names_queue else "for example"
     for number, example in enumerate(record.examples):
-        rows.append(("" if number else "for example", example or "(empty)", None))
+        rows.append(("" if number else label, example or "(empty)", None))
     return Section(record.finding.code.value, rows)
 
 
@@ -222,7 +223,9 @@ def doctor(settings: Settings, options: DoctorOptions) -> ExitStatus:
         settings.environment.note(f"rwq: {AOF_CUT}")
     if not opened.is_one:
         # Once for all queues.
-        report.write(diagnose_server(opened.connection, options.codes), opened.connection)
+        report.write(
+            diagnose_server(opened.connection, options.codes, opened.queues), opened.connection
+        )
     for queue in opened.queues:
         diagnosis = diagnose(
             queue,

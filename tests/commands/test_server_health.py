@@ -13,6 +13,7 @@ from tests.clusters import PrivateCluster
 from tests.conftest import Foreign, StartServer
 from tests.driver import Rwq, until
 from tests.servers import PrivateServer
+from tests.support import numbered
 
 
 def samples(text: str) -> dict[tuple[str, str], float]:
@@ -108,6 +109,9 @@ def near(start_server: StartServer) -> Iterator[Redis]:
 def test_nearly_full_memory_is_an_error(rwq: Rwq, near: Redis) -> None:
     at = ("-u", f"unix://{near.connection_pool.connection_kwargs['path']}")
     assert rwq("doctor", *at, "-o", "plain").lines[0].startswith("near-maxmemory\terror\t")
+    Foreign(near, b"many").waiting(*numbered(20))
+    row = rwq("doctor", "--all-queues", *at, "-o", "json", "--only", "near-maxmemory").json[0]
+    assert (row["queue"], row["examples"]) == (None, ["jobs"])
     assert rwq("check", *at).code == 0
 
 

@@ -97,6 +97,27 @@ def has_items(queue: Queue) -> bool:
     return any(queue.call_all([("EXISTS", keys.item(item_id)) for item_id in ids]))
 
 
+def largest_queue(queues: Sequence[Queue]) -> bytes | None:
+    """The one of some queues on a server whose items take the most memory, judged by a few of
+    each; None if the server does not say."""
+    bytes_by_name: dict[bytes, float] = {}
+    for queue in queues:
+        keys = queue.keys
+        lists, zsets = (keys.main, keys.processing), (keys.delayed, keys.buried)
+        asking = [
+            *(command for key in lists for command in (("LLEN", key), ("LRANGE", key, -5, -1))),
+            *(command for key in zsets for command in (("ZCARD", key), ("ZRANGE", key, 0, 4))),
+        ]
+        replies = queue.call_all(asking, return_errors=True)
+        ids = [item_id for page in replies[1::2] if isinstance(page, list) for item_id in page]
+        usage = [("MEMORY", "USAGE", keys.item(item_id)) for item_id in ids]
+        sizes = [n for n in queue.call_all(usage, return_errors=True) if isinstance(n, int)]
+        items = sum(length for length in replies[::2] if isinstance(length, int))
+        bytes_by_name[queue.name] = items * sum(sizes) / max(len(sizes), 1)
+    largest = max(bytes_by_name, key=bytes_by_name.__getitem__, default=b"")
+    return largest if bytes_by_name.get(largest) else None
+
+
 def next_ages(next_ids: Mapping[Queue, Sequence[bytes]], uptime_s: int | None) -> dict[bytes, int]:
     """By queue name, about how long its next item has waited, seconds, if that is known. Queues, on
     one connection, come with the next entries of main, of which the first may be ghosts; the server

@@ -7,6 +7,7 @@ server, the name and the keys of others need one. The fixes are those of the cle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.clock import GRACE_S
@@ -16,6 +17,7 @@ from rwq_cli.core.health import ServerStatus
 from rwq_cli.core.inspect.history import stalled_s
 from rwq_cli.core.inspect.keyspace import EXAMPLES, Survey, shadowed_by_name, unlisted_owners
 from rwq_cli.core.inspect.lookup import facts_of, wrong_structures
+from rwq_cli.core.inspect.queues import largest_queue
 from rwq_cli.core.inspect.server_status import server_statuses
 from rwq_cli.core.items.lock import QueueLock
 from rwq_cli.core.items.repairs import repair
@@ -167,9 +169,17 @@ def _fix(
     return resolved, remaining
 
 
-def diagnose_server(connection: "Connection", codes: Iterable[Code]) -> Diagnosis:
-    """Find what is wrong with a server, or with the nodes of a cluster."""
+def diagnose_server(
+    connection: "Connection", codes: Iterable[Code], queues: Sequence[Queue]
+) -> Diagnosis:
+    """Find what is wrong with a server, or with the nodes of a cluster; and which of some queues
+    takes the most of a memory that is nearly full."""
     findings = server_findings(server_statuses(connection))
+    for index, finding in enumerate(findings):
+        is_of_memory = finding.code in (Code.OUT_OF_MEMORY, Code.NEAR_MAXMEMORY)
+        # On a cluster, the examples are nodes.
+        if is_of_memory and not finding.examples and (largest := largest_queue(queues)):
+            findings[index] = replace(finding, examples=(largest,), names_queue=True)
     return Diagnosis(None, _in_order(findings, frozenset(codes)), None, dry_run=False)
 
 

@@ -83,6 +83,7 @@ class Finding:
         examples: A few of them; the ones that are left come first.
         of_keys: Whether the examples are not IDs: key names, the queue's name, or the nodes of a
             cluster.
+        names_queue: Whether the example is the queue that takes the most of the memory.
         fixed: How many were fixed, or in a dry run would be.
         left: How many are left.
         reason: Why the first example is buried, if that tells what to do; else None.
@@ -97,6 +98,7 @@ class Finding:
     left: int
     reason: bytes | None = None
     servers: tuple[ServerStatus, ...] = ()
+    names_queue: bool = False
 
 
 # States that are findings themselves.

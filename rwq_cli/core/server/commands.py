@@ -18,7 +18,18 @@ REFUSED = object()
 _READS = frozenset(
     (
         *("ACL", "CONFIG", "EVAL", "EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HKEYS", "HLEN"),
-        *("HMGET", "HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET"),
+        *(
+            "HMGET",
+            "HSCAN",
+            "HSTRLEN",
+            "INFO",
+            "LINDEX",
+            "LLEN",
+            "LPOS",
+            "LRANGE",
+            "MEMORY",
+            "MGET",
+        ),
         *("OBJECT", "PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "XRANGE", "XREVRANGE"),
         *("ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREVRANGE", "ZREVRANK"),
         *("ZSCAN", "ZSCORE"),
