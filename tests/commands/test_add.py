@@ -129,14 +129,6 @@ def test_an_unknown_or_repeated_field_is_an_error(
     assert len(waiting_data(raw)) == 1
 
 
-def test_a_dash_beside_other_items_is_an_error(rwq: Rwq, raw: redis.Redis) -> None:
-    for words in (("a", "-"), ("-", "-")):
-        result = rwq("add", *words, stdin=b"x\n")
-        assert (result.code, raw.keys()) == (2, [])
-        assert "cannot be combined with other items" in result.notes
-    assert rwq("add", "-", stdin=b"x\n").code == 0
-
-
 @pytest.mark.parametrize(
     ("at", "note"),
     [

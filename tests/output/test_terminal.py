@@ -147,9 +147,7 @@ class TestDefaults:
         ("line", "sentence"),
         [
             ("add", "reading items from the terminal, one per line; Ctrl-D ends\n"),
-            ("add x", ""),
             ("rm - --yes", "reading IDs from the terminal, one per line; Ctrl-D ends\n"),
-            ("rm a --yes", ""),
             ("complete a --result -", "reading the result from the terminal; Ctrl-D ends\n"),
             ("complete a --result /dev/null", ""),
             ("edit a -f - --yes", "reading the payload from the terminal; Ctrl-D ends\n"),
