@@ -3,6 +3,7 @@ and what it supports and its user may do. Nothing is changed. Managed services m
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -155,12 +156,13 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
     """Find out what can be done on a server, and with the keys of a queue."""
     if queue is not None:
         connection = queue.connection
-    # The connection is made here.
-    connection.call("TIME")
+    # The connection is made here. A refusal takes as long as an answer.
+    with suppress(PermissionDenied):
+        connection.call("PING")
     latencies = []
     for _ in range(_ROUND_TRIPS):
         started_s = perf_counter()
-        connection.call("TIME")
+        connection.call_all([("PING",)], return_errors=True)
         latencies.append(perf_counter() - started_s)
     times = [("OBJECT", "IDLETIME", queue.keys.item(b"x"))] if queue is not None else []
     user, *idle = connection.call_all([("ACL", "WHOAMI"), *times], return_errors=True)
@@ -201,7 +203,8 @@ def _denied(queue: Queue) -> dict[str, str] | None:
     try:
         reasons = denied_groups(queue)
     except PermissionDenied as error:
-        return dict.fromkeys(groups_of, error.message)
+        # It may run no script.
+        return dict.fromkeys(groups_of, error.message.rpartition(f"{error.refusal} ")[2])
     if reasons is None:
         return None
     return {

@@ -6,6 +6,7 @@ from redis import Redis
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.server_status import server_access, server_status
+from rwq_cli.core.lua import command_groups
 from tests.conftest import QUEUE, AsUser, StartServer
 from tests.core.lua.test_permissions import WRITES, make_queue, queue_of
 from tests.driver import until
@@ -60,6 +61,14 @@ def test_a_server_that_cannot_save_says_so(start_server: StartServer) -> None:
         assert server_status(connection).is_failing
     finally:
         connection.close()
+
+
+def test_what_a_user_without_scripts_may_do_is_known(as_user: AsUser) -> None:
+    limited = as_user("+@read", "+@connection", "-@dangerous")
+    denied = server_access(limited, WorkQueue(limited, QUEUE)).denied
+    assert denied is not None
+    assert set(denied) == set(command_groups())
+    assert all(why.startswith("User ") and why.endswith(" command") for why in denied.values())
 
 
 @pytest.mark.needs("acl-check")
