@@ -259,5 +259,6 @@ def test_prefixes_are_few_and_none_begins_another() -> None:
     assert prefixes_of(names) == [b"a:item:", b"c:item:"]
     many = [b"mail:%d:item:" % number for number in range(100)]
     assert prefixes_of(many) == [b"mail:"]
+    assert prefixes_of([*many, b"map:item:"]) == [b"ma"]
     assert prefixes_of([*many, b"jobs:item:"]) == [b""]
     assert not issubclass(tracking.TrackingRefused, ServerError)

@@ -351,14 +351,14 @@ def test_an_interrupt_lets_several_functions_return(
 def test_a_listener_that_raises_ends_the_worker(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis
 ) -> None:
-    foreign.waiting(b"1")
+    foreign.waiting(b"1", b"2")
 
     def refuse(event: WorkEvent) -> None:
         assert not isinstance(event, Started), "refused"
 
     with pytest.raises(AssertionError, match="refused"):
         queue.work(ignore, drain=True, on_event=refuse)
-    assert raw.lrange(queue.keys.main, 0, -1) == [b"1"]
+    assert raw.lrange(queue.keys.main, 0, -1) == [b"2", b"1"]
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])

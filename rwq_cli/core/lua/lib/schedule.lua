@@ -40,8 +40,8 @@ local function settling_ms(a_main, a_processing)
 end
 
 -- Set settling leases, given the new lease keys of items that are about to be pushed onto the main list of a queue, of
--- this one if none is given, and those old ones that may exist. This must be the first write of a script: a server that is out of memory refuses it, but
--- does not stop a script that has already written.
+-- this one if none is given, and those old ones that may exist. This must be the first write of a script: a server that
+-- is out of memory refuses it, but does not stop a script that has already written.
 --
 -- Later upstream cleaners read the lists once, and then push every item that has no lease at that moment, even if rwq
 -- has pushed it since. The settling lease prevents that. Those of 0.1 push only what they have removed from processing
