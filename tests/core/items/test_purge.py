@@ -144,6 +144,15 @@ def test_an_unsaved_or_reused_result_stays(interleaved: Interleaved, raw: Redis)
     assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue", b"jobs:result:a"]
 
 
+def test_items_whose_ids_look_like_keys_are_removed(
+    queue: WorkQueue, foreign: Foreign, raw: Redis
+) -> None:
+    foreign.waiting(b"x:item:1")
+    foreign.buried(b"y:item:2")
+    assert len(list(purge(queue))) == 2
+    assert raw.keys() == []
+
+
 def test_what_names_the_server_to_undo_stays(queue: WorkQueue, raw: Redis) -> None:
     raw.set("jobs:undo:server", "a name")
     raw.setbit("jobs:undo:a-file", 1, 1)
