@@ -156,13 +156,14 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
     """Find out what can be done on a server, and with the keys of a queue."""
     if queue is not None:
         connection = queue.connection
-    # The connection is made here. A refusal takes as long as an answer.
+    # The connection is made here. A refusal takes as long as an answer; but PING is refused by a
+    # server that cannot save its data.
     with suppress(PermissionDenied):
-        connection.call("PING")
+        connection.call("TIME")
     latencies = []
     for _ in range(_ROUND_TRIPS):
         started_s = perf_counter()
-        connection.call_all([("PING",)], return_errors=True)
+        connection.call_all([("TIME",)], return_errors=True)
         latencies.append(perf_counter() - started_s)
     times = [("OBJECT", "IDLETIME", queue.keys.item(b"x"))] if queue is not None else []
     user, *idle = connection.call_all([("ACL", "WHOAMI"), *times], return_errors=True)
