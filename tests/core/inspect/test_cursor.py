@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 from typing import Any
 from unittest.mock import patch
@@ -34,15 +35,17 @@ def fill(raw: Redis, count: int, *, from_left: bool) -> list[bytes]:
 
 
 @DIRECTIONS
+@pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 95])
 def test_pages_of_a_list_that_does_not_change(
-    connection: Connection, raw: Redis, from_left: bool
+    connection: Connection, raw: Redis, from_left: bool, length: int
 ) -> None:
-    for length in (0, 1, 9, 10, 11, 95):
-        entries = fill(raw, length, from_left=from_left)
-        for start in (0, 1, 10, 94, 95, 200):
-            pages = walk(connection, from_left=from_left, page_size=10, start=start)
-            wanted = entries[start:]
-            assert pages == [wanted[at : at + 10] for at in range(0, len(wanted), 10)], start
+    entries = fill(raw, length, from_left=from_left)
+    pages = {
+        start: [entries[at : at + 10] for at in range(start, length, 10)]
+        for start in (0, 1, 10, 94, 95, 200)
+    }
+    walked = partial(walk, connection, from_left=from_left, page_size=10)
+    assert {start: walked(start=start) for start in pages} == pages
 
 
 def _push(raw: Redis, dice: random.Random, new: list[bytes]) -> None:
@@ -69,41 +72,38 @@ def _remove(raw: Redis, dice: random.Random, _new: list[bytes]) -> None:
 
 @DIRECTIONS
 @pytest.mark.parametrize(
-    ("seeds", "length", "page_sizes", "changes"),
+    ("seed", "length", "page_sizes", "changes"),
     [
-        (25, 250, (5, 40), [_push, _pop, _remove]),
-        (8, 1000, (60, 100), [_push, _push_pages, _pop, _remove]),
+        *((seed, 250, (5, 40), [_push, _pop, _remove]) for seed in range(25)),
+        *((seed, 1000, (60, 100), [_push, _push_pages, _pop, _remove]) for seed in range(8)),
     ],
-    ids=["small pages", "large pages"],
+    ids=[*(f"small {seed}" for seed in range(25)), *(f"large {seed}" for seed in range(8))],
 )
 def test_entries_that_stay_are_read_once_in_order(
     interleaved: Interleaved,
     raw: Redis,
     from_left: bool,
-    seeds: int,
+    seed: int,
     length: int,
     page_sizes: tuple[int, int],
     changes: list[Callable[..., None]],
 ) -> None:
-    for seed in range(seeds):
-        dice = random.Random(seed)
-        new = numbered(100_000, b"new %d")
-        original = fill(raw, dice.randint(1, length), from_left=from_left)
-        interleaved.calls.clear()
+    dice, new = random.Random(seed), numbered(100_000, b"new %d")
+    original = fill(raw, dice.randint(1, length), from_left=from_left)
 
-        def change(_: str, dice: random.Random = dice, new: list[bytes] = new) -> None:
-            # Not for ever, or a list that grows ahead of the walk would never end.
-            if 1 < len(interleaved.calls) < 60 and dice.random() < 0.7:
-                for _ in range(dice.randint(1, 3)):
-                    dice.choice(changes)(raw, dice, new)
+    def change(_: str) -> None:
+        # Not for ever, or a list that grows ahead of the walk would never end.
+        if 1 < len(interleaved.calls) < 60 and dice.random() < 0.7:
+            for _ in range(dice.randint(1, 3)):
+                dice.choice(changes)(raw, dice, new)
 
-        interleaved.before = change
-        pages = walk(interleaved, from_left=from_left, page_size=dice.randint(*page_sizes))
-        assert all(pages), seed
-        seen = list(chain(*pages))
-        stayed = set(original) & set(raw.lrange(LIST, 0, -1))
-        assert [i for i in seen if i in stayed] == [i for i in original if i in stayed], seed
-        assert len(set(seen)) == len(seen), seed
+    interleaved.before = change
+    pages = walk(interleaved, from_left=from_left, page_size=dice.randint(*page_sizes))
+    assert all(pages)
+    seen = list(chain(*pages))
+    stayed = set(original) & set(raw.lrange(LIST, 0, -1))
+    assert [i for i in seen if i in stayed] == [i for i in original if i in stayed]
+    assert len(set(seen)) == len(seen)
 
 
 def once(action: Callable[[], object], at_call: int) -> Callable[[str], None]:
@@ -127,16 +127,14 @@ class TestScheduled:
         return list(chain(*ScheduledCursor(queue, "delayed", page_size=10, **to)))
 
     @pytest.mark.parametrize("latest_first", [False, True])
+    @pytest.mark.parametrize("leave", [0, 3, 10, 17])
     def test_entries_last_read_are_removed(
-        self, interleaved: Interleaved, raw: Redis, latest_first: bool
+        self, interleaved: Interleaved, raw: Redis, latest_first: bool, leave: int
     ) -> None:
         ids = numbered(60)
         order = ids[:: -1 if latest_first else 1]
-        for leave in (0, 3, 10, 17):
-            gone = order[20 - leave : 20] or [b"none"]
-            change = lambda gone=gone: raw.zrem(b"jobs:delayed", *gone)  # noqa: E731
-            found = self.read(interleaved, raw, ids, 3, change, latest_first=latest_first)
-            assert found == order
+        change = partial(raw.zrem, b"jobs:delayed", *(order[20 - leave : 20] or [b"none"]))
+        assert self.read(interleaved, raw, ids, 3, change, latest_first=latest_first) == order
 
     def test_entries_of_one_score_are_read_once(self, interleaved: Interleaved, raw: Redis) -> None:
         ids = numbered(35)

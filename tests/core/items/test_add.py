@@ -200,9 +200,9 @@ def test_a_second_add_is_a_duplicate_anywhere(connection: Connection, raw: redis
     assert add() == {Status.ADDED: 4000}
     assert add() == {Status.DUPLICATE: 4000}
     pick = picker(NAMES)
-    for name in NAMES:
-        waiting = raw.lrange(name + b":queue", 0, -1)
-        assert waiting[::-1] == [item_id for item_id in IDS if pick(item_id) == name]
+    assert {name: raw.lrange(name + b":queue", 0, -1)[::-1] for name in NAMES} == {
+        name: [item_id for item_id in IDS if pick(item_id) == name] for name in NAMES
+    }
 
 
 @pytest.mark.parametrize("unique", [False, True])

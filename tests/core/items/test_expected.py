@@ -63,19 +63,19 @@ def test_a_changed_ground_of_choice_leaves_the_item(
     assert raw.get(b"jobs:item:x") == b"data of x"
 
 
-def test_a_duplicate_is_what_one_entry_was_chosen_for(queue: WorkQueue, foreign: Foreign) -> None:
+@pytest.mark.parametrize("state", [State.WAITING, State.DUPLICATED])
+def test_a_duplicate_is_what_one_entry_was_chosen_for(
+    queue: WorkQueue, foreign: Foreign, state: State
+) -> None:
     """A listing of main alone sees one of its entries."""
     foreign.waiting(b"x")
     foreign.abandoned(b"x")
-    chosen = [
-        choose(queue, Selection(frozenset({state}))) for state in (State.WAITING, State.DUPLICATED)
-    ]
+    choice = choose(queue, Selection(frozenset({state})))
     leased = Expected(states=frozenset({State.LEASED}))
     assert [o.status for o in complete(queue, [b"x"], expected=leased)] == [Status.CHANGED]
-    for found in chosen:
-        assert list(found.ids) == [b"x"]
-        outcomes = complete(queue, found.ids, expected=found.expected, dry_run=True)
-        assert [o.status for o in outcomes] == [Status.COMPLETED]
+    assert list(choice.ids) == [b"x"]
+    outcomes = complete(queue, choice.ids, expected=choice.expected, dry_run=True)
+    assert [o.status for o in outcomes] == [Status.COMPLETED]
 
 
 Take = Callable[..., Iterator[Outcome]]

@@ -58,12 +58,14 @@ def test_what_needs_memory_changes_nothing(
     assert contents(full) == before
 
 
-def test_a_dry_run_of_adding_is_refused_as_the_run(queue: WorkQueue, full: Redis) -> None:
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_dry_run_of_adding_is_refused_as_the_run(
+    queue: WorkQueue, full: Redis, dry_run: bool
+) -> None:
     before, items = contents(full), NewItems([b"new"], [b"data"])
-    for dry_run in (True, False):
-        assert list(add_batches(queue, [], dry_run=dry_run)) == []
-        with pytest.raises(OutOfMemory):
-            list(add_batches(queue, [items], dry_run=dry_run))
+    assert list(add_batches(queue, [], dry_run=dry_run)) == []
+    with pytest.raises(OutOfMemory):
+        list(add_batches(queue, [items], dry_run=dry_run))
     assert contents(full) == before
 
 

@@ -40,8 +40,9 @@ def all_of(export: Export) -> list[ItemSnapshot]:
     return [item for batch in export.batches() for item in batch]
 
 
+@pytest.mark.parametrize("on_conflict", OnConflict)
 def test_everything_is_restored_as_it_was(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, on_conflict: OnConflict
 ) -> None:
     foreign.waiting(b"w1", b"w2", b"w3")
     foreign.leased(b"l1", b"l2", holder=b"\xffthem")
@@ -51,17 +52,16 @@ def test_everything_is_restored_as_it_was(
     foreign.data(b"o")
     raw.hset(keys.returns, b"b", 3)
     before, snapshots = contents(raw), all_of(Export(queue))
-    for on_conflict in OnConflict:
-        raw.flushall()
-        assert {*statuses(restore(queue, snapshots, on_conflict=on_conflict))} == {Status.IMPORTED}
-        assert contents(raw) == before
-        assert lasts(raw, 60, keys.lease(b"l1"), keys.old_lease(b"l1"))
-        # A worker leased one since; the others are where they were.
-        leased = queue.lease()
-        assert leased is not None
-        again = {*statuses(restore(queue, snapshots, on_conflict=on_conflict))}
-        assert again == {Status.ALREADY_THERE}
-        assert raw.get(keys.lease(leased.item_id)) == queue.holder
+    raw.flushall()
+    assert {*statuses(restore(queue, snapshots, on_conflict=on_conflict))} == {Status.IMPORTED}
+    assert contents(raw) == before
+    assert lasts(raw, 60, keys.lease(b"l1"), keys.old_lease(b"l1"))
+    # A worker leased one since; the others are where they were.
+    leased = queue.lease()
+    assert leased is not None
+    again = {*statuses(restore(queue, snapshots, on_conflict=on_conflict))}
+    assert again == {Status.ALREADY_THERE}
+    assert raw.get(keys.lease(leased.item_id)) == queue.holder
 
 
 @pytest.mark.parametrize("count", [3, 3000])
@@ -149,23 +149,26 @@ def test_items_restored_at_the_front_keep_their_order(
 
 
 @pytest.mark.parametrize("between", [0, 2 * RESTORE_ITEMS])
-def test_a_repeated_id(queue: WorkQueue, raw: Redis, between: int) -> None:
+@pytest.mark.parametrize(
+    ("on_conflict", "later"),
+    [
+        (FAIL, [Status.ALREADY_THERE, Status.CONFLICT, Status.ALREADY_THERE]),
+        (SKIP, [Status.ALREADY_THERE, Status.SKIPPED, Status.ALREADY_THERE]),
+        (REPLACE, [Status.ALREADY_THERE, Status.REPLACED, Status.REPLACED]),
+    ],
+    ids=["fail", "skip", "replace"],
+)
+def test_a_repeated_id(
+    queue: WorkQueue, raw: Redis, between: int, on_conflict: OnConflict, later: list[Status]
+) -> None:
     """In the same batch or later. A dry run judges each line by what is there now."""
     others = waits(*numbered(between))
-    given = [*waits(b"a", b"a"), *others, *waits(b"a", data=b"other"), *waits(b"a")]
-    for on_conflict, expected in (
-        (FAIL, (Status.CONFLICT, Status.ALREADY_THERE)),
-        (SKIP, (Status.SKIPPED, Status.ALREADY_THERE)),
-        (REPLACE, (Status.REPLACED, Status.REPLACED)),
-    ):
-        raw.flushall()
-        for dry_run in (True, False):
-            outcomes = restore(queue, given, on_conflict=on_conflict, dry_run=dry_run)
-            later = (Status.ALREADY_THERE, *expected)
-            assert [o.status for o in outcomes if o.item_id == b"a"] == [
-                *(Status.IMPORTED, *([Status.IMPORTED] * 3 if dry_run else later))
-            ]
-        assert raw.lrange("jobs:queue", 0, -1).count(b"a") == 1
+    lines = [*waits(b"a", b"a"), *others, *waits(b"a", data=b"other"), *waits(b"a")]
+    planned = restore(queue, lines, on_conflict=on_conflict, dry_run=True)
+    assert [o.status for o in planned if o.item_id == b"a"] == [Status.IMPORTED] * 4
+    outcomes = restore(queue, lines, on_conflict=on_conflict)
+    assert [o.status for o in outcomes if o.item_id == b"a"] == [Status.IMPORTED, *later]
+    assert raw.lrange("jobs:queue", 0, -1).count(b"a") == 1
 
 
 def test_delayed_keep_order_and_get_this_clocks_guard(

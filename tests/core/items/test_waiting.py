@@ -70,8 +70,8 @@ def test_only_waiting_items_are_compared_with_a_number(
 ) -> None:
     foreign.waiting(b"a", b"b", b"c")
     foreign.leased(b"d")
-    for below, reached in ((1, False), (3, False), (4, True), (9, True)):
-        assert next(wait_for_all([queue], below=below, timeout_s=0)).reached is reached
+    waits = [next(wait_for_all([queue], below=below, timeout_s=0)) for below in (1, 3, 4, 9)]
+    assert [wait.reached for wait in waits] == [False, False, True, True]
     assert clock.slept_s == []
 
 

@@ -54,14 +54,18 @@ def test_every_command_that_writes_is_declared(name: str) -> None:
 
 def test_a_script_includes_the_libraries_that_it_uses() -> None:
     library_of = functions()
+    missing, needless = set(), set()
     for name, text in SCRIPTS.items():
-        words = set(re.findall(r"\w+", re.sub(r"--.*", "", text)))
-        used = {library_of[word] for word in words if word in library_of}
-        used -= {"lib/prelude", name}
-        assert used <= included(name), name
-        for file in header_of(name).includes:
-            needed = used & {file, *included(file)} or header_of(file).args
-            assert needed, (name, file)
+        words = library_of.keys() & re.findall(r"\w+", re.sub(r"--.*", "", text))
+        used = {library_of[word] for word in words} - {"lib/prelude", name}
+        missing |= {(name, library) for library in used - included(name)}
+        needed = {file for file in header_of(name).includes if used & {file, *included(file)}}
+        needless |= {
+            (name, file)
+            for file in {*header_of(name).includes} - needed
+            if not header_of(file).args
+        }
+    assert (missing, needless) == (set(), set())
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
