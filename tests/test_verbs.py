@@ -103,7 +103,7 @@ def test_the_scripts_of_a_verb_name_it(
         if f"{command} ".startswith(f"{path} ")
         for group in groups
     }
-    for name in names:
-        # By its own name, or by that of the group that a call checks.
-        needs = {group or f"ops/{name}" for group in header_of(f"ops/{name}").writes}
-        assert not needs or needs & groups, f"-- commands: {path} in the header of {name}.lua"
+    # By its own name, or by that of the group that a call checks.
+    needs = {n: {group or f"ops/{n}" for group in header_of(f"ops/{n}").writes} for n in names}
+    without = {name for name, needed in needs.items() if needed and not needed & groups}
+    assert without == set(), f"-- commands: {path} in the headers of these scripts"

@@ -54,10 +54,11 @@ def test_every_node_of_a_cluster_is_reached_by_tls(
     url = f"rediss+cluster://rwq:pw@{tls_cluster.hosts}"
     bare_rwq.variables = {**bare_rwq.variables, "RWQ_URL": url}
     ca = ("--tls-ca", str(fronts.authority))
-    for name in ("{a}", "{b}", "{c}"):
-        assert bare_rwq("add", "x", "-q", name, *ca).code == 0
-        assert bare_rwq("lease", "-q", name, *ca, "-o", "data").out == b"x"
-    assert bare_rwq("queues", *ca, "-o", "ids").lines == ["{a}", "{b}", "{c}"]
+    names = ["{a}", "{b}", "{c}"]
+    assert [bare_rwq("add", "x", "-q", name, *ca).code for name in names] == [0] * 3
+    leases = [bare_rwq("lease", "-q", name, *ca, "-o", "data") for name in names]
+    assert [lease.out for lease in leases] == [b"x"] * 3
+    assert bare_rwq("queues", *ca, "-o", "ids").lines == names
     assert bare_rwq("mv", "--to", "{d}", "--all", "--yes", "-q", "{a}", *ca, "--force").code == 0
     moving = Moving(tls_cluster, "{d}")
     moving.finish()

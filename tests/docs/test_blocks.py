@@ -72,20 +72,20 @@ def test_every_block_has_a_known_language() -> None:
     assert {block.place: block.language for block in others if block.language not in known} == {}
 
 
-def command_lines() -> list[tuple[str, str]]:
+def command_lines() -> list[str]:
     """The lines of pictures that are calls of rwq: what cannot run, as it needs other machines."""
-    texts = (block for block in BLOCKS if block.language == "text")
-    lines = ((block.place, line) for block in texts for line in block.text.splitlines())
-    return [(place, line) for place, line in lines if re.match(r"(?:\S+=\S+ )*rwq ", line)]
+    texts = (block.text for block in BLOCKS if block.language == "text")
+    lines = (line for text in texts for line in text.splitlines())
+    return [line for line in lines if re.match(r"(?:\S+=\S+ )*rwq ", line)]
 
 
-def test_the_options_of_commands_that_do_not_run_exist(rwq: Rwq) -> None:
-    for place, line in command_lines():
-        words = shlex.split(line, comments=True)
-        words = words[words.index("rwq") + 1 :]
-        ends = (words.index(word) for word in ("--", "|", ">", "&&") if word in words)
-        result = rwq(*words[: next(ends, len(words))], "--help")
-        assert (result.code, result.notes) == (0, ""), place
+@pytest.mark.parametrize("line", command_lines())
+def test_the_options_of_commands_that_do_not_run_exist(rwq: Rwq, line: str) -> None:
+    words = shlex.split(line, comments=True)
+    words = words[words.index("rwq") + 1 :]
+    ends = (words.index(word) for word in ("--", "|", ">", "&&") if word in words)
+    result = rwq(*words[: next(ends, len(words))], "--help")
+    assert (result.code, result.notes) == (0, "")
 
 
 def test_the_blocks_of_data_can_be_read() -> None:

@@ -26,19 +26,21 @@ def test_what_is_generated_is_current(page: str) -> None:
     assert len(markers) == 2 * len(reference.generated_parts(text))
 
 
-def test_the_reference_explains_what_else_is_in_json(rwq: Rwq, foreign: Foreign) -> None:
+@pytest.mark.parametrize("words", [("-q", "jobs"), ("--all-queues",)])
+def test_the_reference_explains_what_else_is_in_json(
+    rwq: Rwq, foreign: Foreign, words: tuple[str, ...]
+) -> None:
     meanings = {kind.title: list(kind.meanings) for kind in OTHER_KINDS}
     error = json.loads(rwq("lease", "--for", "soon", "-o", "json").err)
     assert set(error) <= set(meanings["An error"])
     foreign.waiting(b"2")
     foreign.raw.hset(foreign.keys.result(b"1"), mapping={"status": "completed", "completed_ms": 1})
     Foreign(foreign.raw, b"mail").waiting(b"1")
-    for words in (("-q", "jobs"), ("--all-queues",)):
-        header, *lines = rwq("export", *words).jsonl
-        assert set(header) - {"queue_b64"} <= set(meanings["The first line of an export"])
-        (result,) = (line for line in lines if "result_of" in line)
-        names = {name for name in result if not name.endswith("_b64")}
-        assert names <= set(meanings["A result in an export"])
+    header, *lines = rwq("export", *words).jsonl
+    assert set(header) - {"queue_b64"} <= set(meanings["The first line of an export"])
+    (result,) = (line for line in lines if "result_of" in line)
+    names = {name for name in result if not name.endswith("_b64")}
+    assert names <= set(meanings["A result in an export"])
 
 
 def test_the_reference_explains_every_outcome() -> None:

@@ -25,9 +25,8 @@ pytestmark = pytest.mark.ci
 
 
 def test_their_page_links_to_every_file() -> None:
-    for path in filter(Path.is_file, RECIPES.rglob("*")):
-        if path.name != "README.md":
-            assert f"]({path.relative_to(RECIPES)})" in PAGE
+    files = {path.relative_to(RECIPES) for path in RECIPES.rglob("*") if path.is_file()}
+    assert {file for file in files if f"]({file})" not in PAGE} == {Path("README.md")}
 
 
 def environment(rwq: Rwq, pairs: dict[str, str]) -> dict[str, str]:
@@ -121,13 +120,12 @@ def test_each_line_of_the_crontab_runs(rwq: Rwq, foreign: Foreign) -> None:
     lines = (RECIPES / "cron" / "rwq.crontab").read_text("utf-8").splitlines()
     kept = [line for line in lines if line and not line.startswith("#")]
     pairs = dict(line.split("=", 1) for line in kept if re.match(r"[A-Z_]+=", line))
-    commands = []
-    for line in kept[len(pairs) :]:
-        *times, command = line.split(maxsplit=5)
-        assert all(re.fullmatch(r"[0-9*/,-]+", time) for time in times)
-        # cron makes newlines of them.
-        assert "%" not in command
-        commands.append(command)
+    entries = [line.split(maxsplit=5) for line in kept[len(pairs) :]]
+    times = [time for *times, _ in entries for time in times]
+    assert [time for time in times if not re.fullmatch(r"[0-9*/,-]+", time)] == []
+    commands = [command for *_, command in entries]
+    # cron makes newlines of them.
+    assert [command for command in commands if "%" in command] == []
     variables = environment(rwq, pairs)
     del variables["PATH"]
     results = [rwq.shell(command, variables) for command in commands]
@@ -188,14 +186,17 @@ def container(document: Any) -> Any:
     return found
 
 
-def test_deep_cleans_of_timer_and_cron_job_run(rwq: Rwq, foreign: Foreign) -> None:
+def test_the_deep_clean_of_the_timer_runs(rwq: Rwq, foreign: Foreign) -> None:
     assert unit("rwq-clean-deep.timer")["OnCalendar"] == ["*-*-* 00/6:00:00"]
+    foreign.data(b"1")
+    assert rwq(*started_by("rwq-clean-deep.service")).as_tuple() == (0, "", "returned 1\n")
+
+
+def test_the_deep_clean_of_the_cron_job_runs(rwq: Rwq, foreign: Foreign) -> None:
     (job,) = documents(RECIPES / "kubernetes" / "deep-clean-cronjob.yaml")
     assert re.fullmatch(r"\S+ \S+ \S+ \S+ \S+", job["spec"]["schedule"])
-    for line in (started_by("rwq-clean-deep.service"), container(job)["args"]):
-        foreign.raw.flushall()
-        foreign.data(b"1")
-        assert rwq(*line).as_tuple() == (0, "", "returned 1\n")
+    foreign.data(b"1")
+    assert rwq(*container(job)["args"]).as_tuple() == (0, "", "returned 1\n")
 
 
 class TestKubernetes:
@@ -213,13 +214,12 @@ class TestKubernetes:
         assert (rwq.home / "2").read_bytes() == b"data of 2"
         assert scaled["spec"]["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
         watched = [trigger["metadata"] for trigger in scaled["spec"]["triggers"]]
-        names = [each["listName"].encode() for each in watched]
+        names = [metadata["listName"].encode() for metadata in watched]
         assert names == [foreign.keys.main, foreign.keys.processing]
-        for each in watched:
-            # As in the url of the other manifests' secret; KEDA reads numbers from strings.
-            expected = {"address": "redis:6379", "databaseIndex": "0", "enableTLS": "false"}
-            assert expected.items() <= each.items()
-            assert {type(value) for value in each.values()} == {str}
+        # As in the url of the other manifests' secret; KEDA reads numbers from strings.
+        server = {"address": "redis:6379", "databaseIndex": "0", "enableTLS": "false"}
+        assert [metadata | server for metadata in watched] == watched
+        assert {type(value) for metadata in watched for value in metadata.values()} == {str}
         parameters = {each["parameter"] for each in secret["spec"]["secretTargetRef"]}
         assert parameters == {"username", "password"}
 
@@ -240,13 +240,12 @@ class TestKubernetes:
         url, timeout_s = lines[1].split()[-1], probe["timeoutSeconds"]
         assert urlopen(url + probe["httpGet"]["path"], timeout=timeout_s).status == 200
         metrics = urlopen(f"{url}/metrics", timeout=timeout_s).read().decode()
-        for sample in (
+        assert {
             'rwq_up{queue="jobs"} 1',
             'rwq_waiting_items{queue="jobs"} 1',
             'rwq_cleaned_items_total{queue="jobs",action="returned"} 1',
             'rwq_clean_rounds_total{depth="light"} 1',
-        ):
-            assert f"\n{sample}\n" in metrics
+        } <= {*metrics.splitlines()}
         status = Path(f"/proc/{pod.pid}/status")
         if status.exists():
             peak_kib = int(re.findall(r"VmHWM:\s+(\d+)", status.read_text())[0])

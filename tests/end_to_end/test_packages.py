@@ -75,14 +75,15 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
 
 def test_the_sdist_is_the_project(packages: Packages) -> None:
     held = {str(path.relative_to(packages.tree)) for path in packages.tree.rglob("*")}
-    for folder in (".ci", "benchmarks", "completions", "docs", "rwq_cli", "tests"):
-        ours = {
-            str(path.relative_to(ROOT))
-            for path in (ROOT / folder).rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts
-        }
-        assert ours
-        assert ours - held == set()
+    folders = {".ci", "benchmarks", "completions", "docs", "rwq_cli", "tests"}
+    ours = {
+        str(path.relative_to(ROOT))
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {path.partition("/")[0] for path in ours} == folders
+    assert ours - held == set()
     assert held >= {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "pyproject.toml"}
     assert [name for name in held if name.endswith(".pyc")] == []
 

@@ -3,6 +3,7 @@
 import datetime
 import sys
 import time
+from itertools import product
 from typing import Any
 
 import pytest
@@ -69,14 +70,15 @@ def test_due_times_are_by_the_servers_clock(wrong: Rwq, raw: redis.Redis) -> Non
     at_ms = began_ms + 2 * _HOUR_MS
     clock = datetime.datetime.fromtimestamp(began_ms / 1000, datetime.UTC)
     clock += datetime.timedelta(hours=3)
-    for item_id, words in {
+    lines = {
         "delay": ("--delay", "1h"),
         "at": ("--at", f"@{at_ms / 1000:.3f}"),
         "clock": ("--at", f"{clock:%H:%M}Z"),
         "zone": ("--at", f"{clock:%Y-%m-%dT%H:%M}Z"),
         "past": ("--at", f"@{began_ms / 1000 - 60:.3f}"),
-    }.items():
-        assert wrong("add", "--id", item_id, *words, "x").code == 0
+    }
+    codes = {name: wrong("add", "--id", name, *line, "x").code for name, line in lines.items()}
+    assert codes == dict.fromkeys(lines, 0)
     assert raw.lrange("jobs:queue", 0, -1) == [b"past"]
     minute_ms = clock.replace(second=0, microsecond=0).timestamp() * 1000
     due_ms = dict(raw.zrange("jobs:delayed", 0, -1, withscores=True))
@@ -84,18 +86,16 @@ def test_due_times_are_by_the_servers_clock(wrong: Rwq, raw: redis.Redis) -> Non
     assert abs(due_ms[b"at"] - at_ms) < 1
     assert abs(due_ms[b"clock"] - minute_ms) < 1
     assert abs(due_ms[b"zone"] - minute_ms) < 1
-    for item_id in due_ms:
-        for kind in (b"lease", b"leased_by_session"):
-            ends_ms = now_ms(raw) + raw.pttl(b"jobs:%s:%s" % (kind, item_id))
-            assert abs(ends_ms - due_ms[item_id] - 60_000) < 1000
+    names = product((b"lease", b"leased_by_session"), due_ms)
+    ends_ms = [now_ms(raw) + raw.pttl(b"jobs:%s:%s" % name) for name in names]
+    assert ends_ms == pytest.approx([due + 60_000 for due in (*due_ms.values(),) * 2], abs=999)
 
 
 def test_only_due_items_are_promoted(wrong: Rwq, raw: redis.Redis) -> None:
-    for item_id in ("later", "soon"):
-        assert wrong("add", "--id", item_id, "--delay", "1h", "x").code == 0
+    add = ("add", "--delay", "1h", "x", "--id")
+    assert [wrong(*add, "later").code, wrong(*add, "soon").code] == [0, 0]
     assert wrong("lease", "-o", "ids").code == 1
-    for depth in ("light", "deep"):
-        assert wrong("clean", depth, "--grace", "0").code == 0
+    assert [wrong("clean", depth, "--grace", "0").code for depth in ("light", "deep")] == [0, 0]
     assert raw.llen("jobs:queue") == 0
     assert [item["state"] for item in wrong("ls", "delayed", "-o", "json").json] == ["delayed"] * 2
     assert "in 59m" in wrong("ls", "delayed", "-o", "table").text

@@ -55,11 +55,11 @@ class Dripping(io.BytesIO):
         (b"\xff\xfe\n", [b"\xff\xfe"]),
     ],
 )
-def test_records_end_with_the_separator(text: bytes, records: list[bytes]) -> None:
-    for chunk in (1, 2, 3, 1 << 18):
-        stream = Dripping(text)
-        stream.chunk = chunk
-        assert flattened(split(environment(), stream, b"\n")) == records
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 18])
+def test_records_end_with_the_separator(text: bytes, records: list[bytes], chunk: int) -> None:
+    stream = Dripping(text)
+    stream.chunk = chunk
+    assert flattened(split(environment(), stream, b"\n")) == records
 
 
 def test_a_mark_is_data_where_there_is_no_text() -> None:
@@ -97,13 +97,13 @@ def test_lines_that_end_in_cr_lf_are_noted_once() -> None:
     assert quiet.stderr.getvalue() == b""
 
 
-def test_an_endless_stream_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("longest", [0, 4, 300_000])
+def test_a_stream_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch, longest: int) -> None:
+    monkeypatch.setattr(streams, "ITEM_BYTES_MAX", longest)
     with open("/dev/zero", "rb") as endless:
-        for longest in (0, 3, 300_000):
-            monkeypatch.setattr(streams, "ITEM_BYTES_MAX", longest)
-            assert whole(environment(), endless) == bytes(longest + 1)
-    monkeypatch.setattr(streams, "ITEM_BYTES_MAX", 4)
-    assert whole(environment(), io.BytesIO(b"a\n\0b")) == b"a\n\0b"
+        assert whole(environment(), endless) == bytes(longest + 1)
+    data = b"a\n\0b"[:longest]
+    assert whole(environment(), io.BytesIO(data)) == data
 
 
 @pytest.mark.parametrize(

@@ -314,9 +314,8 @@ def test_every_item_is_completed_exactly_once(chaos: Chaos) -> None:
     wrong = [item_id for item_id in twice if item_id not in by_ours or completed[item_id] > 2]
     assert not wrong, "completed twice:\n" + "\n".join(map(chaos.story, wrong[:3]))
     assert completed.keys() <= chaos.added.keys()
-    for entry in done:
-        assert entry.item_id is not None
-        assert entry.data == chaos.added[entry.item_id], chaos.story(entry.item_id)
+    altered = [entry.item_id for entry in done if entry.data != chaos.added[entry.item_id]]
+    assert not altered, "completed with other data:\n" + "\n".join(map(chaos.story, altered[:3]))
 
 
 def _doubts(entries: list[Entry]) -> Counter[bytes | None]:

@@ -64,24 +64,24 @@ def test_a_later_client_ends_our_lease_of(
         assert raw.get(keys.old_lease(b"a")) is None
 
 
+@pytest.mark.parametrize("is_deep", [False, True])
 def test_our_old_lease_does_not_hide_a_reused_id(
-    own: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
+    own: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign, is_deep: bool
 ) -> None:
     """Completed by a later client, added again, and leased by a later worker that dies."""
-    for clean in (own.light_clean, own.deep_clean):
-        raw.flushall()
-        foreign.waiting(b"a")
-        list(own.lease_many(1, for_s=3600))
-        for step in STEPS["it is completed"][1]:
-            step(raw, keys)
-        later = Upstream(raw, keys.name, old=False, books=Books())
-        list(later.produce(b"a", b"new"))
-        worker = later.work()
-        for _ in range(3):
-            next(worker)
-        assert own.state(b"a") is State.LEASED
-        raw.delete(keys.lease(b"a"))
-        assert raw.exists(keys.old_lease(b"a"))
-        assert own.state(b"a") is State.ABANDONED
-        assert [action.item_id for action in clean()] == [b"a"]
-        assert raw.lrange(keys.main, 0, -1) == [b"a"]
+    foreign.waiting(b"a")
+    list(own.lease_many(1, for_s=3600))
+    for step in STEPS["it is completed"][1]:
+        step(raw, keys)
+    later = Upstream(raw, keys.name, old=False, books=Books())
+    list(later.produce(b"a", b"new"))
+    worker = later.work()
+    for _ in range(3):
+        next(worker)
+    assert own.state(b"a") is State.LEASED
+    raw.delete(keys.lease(b"a"))
+    assert raw.exists(keys.old_lease(b"a"))
+    assert own.state(b"a") is State.ABANDONED
+    actions = own.deep_clean() if is_deep else own.light_clean()
+    assert [action.item_id for action in actions] == [b"a"]
+    assert raw.lrange(keys.main, 0, -1) == [b"a"]

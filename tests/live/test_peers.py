@@ -65,8 +65,9 @@ def test_a_peer_leases_and_completes_what_we_added(
 
     book = do("work")
 
-    for did in ("leased", "completed"):
-        assert [NewItem(e.item_id, e.data) for e in book if e.did == did] == items
+    entries = [(entry.did, NewItem(entry.item_id, entry.data)) for entry in book]
+    assert [item for did, item in entries if did == "leased"] == items
+    assert [item for did, item in entries if did == "completed"] == items
     assert db.keys() == []
 
 

@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import product
 
 import pytest
 import redis
@@ -194,16 +193,17 @@ def test_what_another_pushed_stays_with_its_worker(
     assert (books.completed, raw.exists(keys.main, keys.processing)) == (1, 0)
 
 
+@pytest.mark.parametrize("name", TAKES)
+@pytest.mark.parametrize("ends", [False, True], ids=["stays", "ends between"])
 def test_a_dead_workers_item_is_taken_while_settling(
-    queue: WorkQueue, clock: FakeClock, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
+    queue: WorkQueue, clock: FakeClock, foreign: Foreign, name: str, ends: bool
 ) -> None:
     """Whether its settling lease ends between the two looks or not."""
-    for (name, take), ends in product(TAKES.items(), (False, True)):
-        raw.flushall()
-        foreign.abandoned(b"a")
-        raw.set(keys.lease(b"a"), b"rwq-settling:returned 1763800000000", px=30_000)
-        clock.during_sleep = lambda ends=ends: ends and raw.delete(keys.lease(b"a"))
-        assert len(take(queue)) == 1, name
+    raw, lease = foreign.raw, foreign.keys.lease(b"a")
+    foreign.abandoned(b"a")
+    raw.set(lease, b"rwq-settling:returned 1763800000000", px=30_000)
+    clock.during_sleep = lambda: ends and raw.delete(lease)
+    assert len(TAKES[name](queue)) == 1
 
 
 def test_a_settling_lease_outlives_a_stale_entry(

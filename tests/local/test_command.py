@@ -42,15 +42,12 @@ def test_a_server_is_started_once_and_stopped_once(rwq: Rwq, local_server: Local
     assert list(started.json) == list(stopped(local_server))
     assert started.json["running"] is True
     assert started.json["pid"] == pid_of(local_server)
-    for verb in ("start", "status"):
-        again = run(verb)
-        assert (again.code, again.json["pid"]) == (0, started.json["pid"])
+    again = [(result.code, result.json["pid"]) for result in map(run, ("start", "status"))]
+    assert again == [(0, started.json["pid"])] * 2
 
-    aof_bytes = local_server.status().aof_bytes
-    for code in (0, 1):
-        result = run("stop")
-        assert (result.code, result.notes) == (code, "")
-        assert result.json == stopped(local_server, aof_bytes=aof_bytes)
+    record = stopped(local_server, aof_bytes=local_server.status().aof_bytes)
+    stops = [(result.code, result.notes, result.json) for result in (run("stop"), run("stop"))]
+    assert stops == [(0, "", record), (1, "", record)]
 
 
 def test_a_file_that_a_crash_has_cut_is_told(rwq: Rwq, local_server: LocalServer) -> None:

@@ -170,11 +170,11 @@ def test_each_format_has_the_counts_or_outcomes(anew: Run, line: str) -> None:
     assert result.err.count(b"\n") == 1, "the summary"
     rows = csv_of(anew(line, "-o", "csv"))
     assert (rows[0], {len(row) for row in rows}) == (fields, {len(fields)})
-    for output in ("plain", "table", "data"):
-        result = anew(line, "-o", output)
-        *named, summary = result.notes.splitlines()
-        assert (result.out, summary.startswith("rwq: ")) == (b"", False), output
-        assert all(failure.startswith("rwq: ") for failure in named), output
+    results = [anew(line, "-o", output) for output in ("plain", "table", "data")]
+    assert [result.out for result in results] == [b""] * 3
+    notes = [result.notes.splitlines() for result in results]
+    assert [lines[-1] for lines in notes if lines[-1].startswith("rwq: ")] == [], "the summaries"
+    assert [note for lines in notes for note in lines[:-1] if not note.startswith("rwq: ")] == []
 
 
 # What the doctor says of the servers of the tests.
@@ -190,8 +190,9 @@ class TestEmpty:
         assert run(line, "-o", "json").as_tuple() == (0, "[]\n", note + more)
         assert run(line, "-o", "ids").as_tuple() == (0, "", note)
         # A queue has no data.
-        for output in ("jsonl", "plain", *(() if line == "queues" else ("data",))):
-            assert run(line, "-o", output).as_tuple() == (0, "", note + more), (line, output)
+        outputs = ("jsonl", "plain", *(() if line == "queues" else ("data",)))
+        results = {output: run(line, "-o", output).as_tuple() for output in outputs}
+        assert results == dict.fromkeys(outputs, (0, "", note + more))
         header = run(line, "-o", "csv")
         assert (header.code, header.text.count("\n")) == (0, 1)
         assert "id," in header.text or header.text.startswith("queue,")
@@ -213,11 +214,11 @@ class TestEmpty:
         note += DEEP if line == "ls all" else ""
         assert run(line, "-o", "table").as_tuple() == (0, f"{sentence}\n", note)
 
-    def test_a_doctor_of_no_queues_finds_nothing(self, run: Run) -> None:
-        for output, text in {"json": "[]\n", "jsonl": "", "ids": ""}.items():
-            found = run(f"doctor --all-queues --skip {OF_THE_SERVER}", "-o", output).as_tuple()
-            assert found[:2] == (0, text), output
-            assert found[2].startswith("rwq: no queues on this server\n"), output
+    @pytest.mark.parametrize(("output", "text"), {"json": "[]\n", "jsonl": "", "ids": ""}.items())
+    def test_a_doctor_of_no_queues_finds_nothing(self, run: Run, output: str, text: str) -> None:
+        result = run(f"doctor --all-queues --skip {OF_THE_SERVER}", "-o", output)
+        assert (result.code, result.text) == (0, text)
+        assert result.notes.startswith("rwq: no queues on this server\n")
 
 
 @pytest.mark.parametrize(
@@ -248,8 +249,8 @@ def test_plain_lines_have_the_columns_of_the_help(
     assert {len(row) for row in rows} == {len(fields)}
     records = run(line, "-o", "jsonl").jsonl
     assert fields[0] == ("queue" if line == "queues" else "id")
-    for name in ("id", "state", "bytes", "queue", "waiting", "due_ms", "reason", "position"):
-        if name in fields:
-            column = [row[fields.index(name)] for row in rows]
-            values = [each[name] for each in records]
-            assert column == ["" if value is None else str(value) for value in values]
+    exact = {"id", "state", "bytes", "queue", "waiting", "due_ms", "reason", "position"}
+    names = [name for name in fields if name in exact]
+    assert [[row[fields.index(name)] for name in names] for row in rows] == [
+        ["" if values[name] is None else str(values[name]) for name in names] for values in records
+    ]

@@ -1,6 +1,7 @@
 """On a terminal: tables that fit, colour only where it means something, no colour when unwanted."""
 
 import re
+from itertools import product
 
 import pytest
 import redis
@@ -35,9 +36,9 @@ class TestWidth:
         assert [max(map(len, lines)) for lines in shown] == [90, 120]
 
     def test_columns_is_the_width_in_a_pipe_or_80(self, rwq: Rwq) -> None:
-        for columns, width in {"90": 90, "120": 120, "": 80, "0": 80, "-5": 80, "many": 80}.items():
-            result = rwq("ls", "all", "-o", "table", variables={"COLUMNS": columns})
-            assert max(map(len, result.lines)) == width, columns
+        widths = {"90": 90, "120": 120, "": 80, "0": 80, "-5": 80, "many": 80}
+        tables = {c: rwq("ls", "all", "-o", "table", variables={"COLUMNS": c}) for c in widths}
+        assert {columns: max(map(len, t.lines)) for columns, t in tables.items()} == widths
 
     @pytest.mark.parametrize(
         "name",
@@ -63,13 +64,12 @@ class TestWidth:
         Foreign(foreign.raw, name.encode()).waiting(b"x")
         Foreign(foreign.raw, b"other").waiting(b"x")
         looks = ("ls", "ls all", "ls buried", "leases", "queues", "stats -q jobs -q other")
-        for line in (*looks, "lease -n 3"):
-            for columns in (40, 80, 120) if line in looks else (40,):
-                code, seen = rwq.on_screen(*line.split(), columns=columns)
-                rows = plain(seen)
-                assert code == 0
-                assert len(rows) >= 3
-                assert max(map(cell_len, rows)) <= columns, line
+        runs = [*product(looks, (40, 80, 120)), ("lease -n 3", 40)]
+        screens = [rwq.on_screen(*line.split(), columns=columns) for line, columns in runs]
+        assert [code for code, _ in screens] == [0] * len(runs)
+        rows = {run: plain(screen) for run, (_, screen) in zip(runs, screens, strict=True)}
+        assert [run for run in runs if len(rows[run]) < 3] == []
+        assert [run for run in runs if max(map(cell_len, rows[run])) > run[1]] == []
 
     def test_empty_columns_are_left_out(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.flushall()
@@ -120,13 +120,13 @@ class TestColour:
         line = ("leases", *words.split())
         seen = rwq.on_screen(*line, columns=160, variables=variables)[1]
         piped = rwq(*line, "-o", "table", variables=variables).out
-        for shown, coloured in ((seen, on_screen), (piped, in_a_pipe)):
-            assert (b"\x1b[31mabandoned" in shown) == (b"\x1b" in shown) == coloured
+        texts, coloured = (seen, piped), [on_screen, in_a_pipe]
+        assert [b"\x1b[31mabandoned" in text for text in texts] == coloured
+        assert [b"\x1b" in text for text in texts] == coloured
 
-    def test_formats_for_programs_have_no_colour(self, rwq: Rwq) -> None:
-        for output in ("plain", "json", "jsonl", "csv", "ids"):
-            _, seen = rwq.on_screen("ls", "all", "-o", output)
-            assert b"\x1b" not in seen, output
+    @pytest.mark.parametrize("output", ["plain", "json", "jsonl", "csv", "ids"])
+    def test_formats_for_programs_have_no_colour(self, rwq: Rwq, output: str) -> None:
+        assert b"\x1b" not in rwq.on_screen("ls", "all", "-o", output)[1]
 
 
 class TestDefaults:

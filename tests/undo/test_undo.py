@@ -84,8 +84,7 @@ class TestWhich:
         assert ids(rwq, "2.jsonl") == "c"
         (removed.parent / "2.jsonl.undone").rename(rwq.home / "elsewhere")
         assert rwq(*BACK, str(rwq.home / "elsewhere")).code == 0
-        for name in ("7", "no-such-file"):
-            assert rwq(*BACK, name).code == 2
+        assert [rwq(*BACK, name).code for name in ("7", "no-such-file")] == [2, 2]
 
     @pytest.mark.parametrize("number", [["2"], []])
     def test_a_file_in_use_is_refused_not_passed_over(
@@ -337,9 +336,10 @@ class TestServer:
         said = (
             "the server at this address is not the one that the file is from, or has lost its data"
         )
-        for words in (BACK, ("undo", "1", "--yes"), ("undo", "--dry-run")):
-            result = rwq(*words, *there)
-            assert (result.code, said in result.notes, "--anywhere" in result.notes) == (2, 1, 1)
+        lines = (BACK, ("undo", "1", "--yes"), ("undo", "--dry-run"))
+        results = [rwq(*line, *there) for line in lines]
+        outcomes = [(r.code, said in r.notes, "--anywhere" in r.notes) for r in results]
+        assert outcomes == [(2, True, True)] * 3
         code, seen = rwq.asked(*BACK, *there, columns=300, type_in=[(b"[y/N] ", b"n\n")])
         question = f"{said.capitalize()}; undo rm of 1 item from jobs, "
         assert (code, question in seen.decode()) == (1, True)
