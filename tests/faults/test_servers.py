@@ -76,36 +76,34 @@ def sleepy(
 
 
 @some_trials
+@pytest.mark.parametrize("timeouts", [(), ("--reply-timeout", "0.05")], ids=["awaits", "gives up"])
 def test_a_sleeping_server_is_given_up_or_awaited(
-    sleepy: tuple[Stage, PrivateServer], trial: Trial
+    sleepy: tuple[Stage, PrivateServer], trial: Trial, timeouts: tuple[str, ...]
 ) -> None:
     stage, server = sleepy
-    for timeouts, expected in (((), "done"), (("--reply-timeout", "0.05"), None)):
-        stage.arrange(trial)
-        asleep = threading.Event()
-        with server.client() as other, Line() as line:
+    stage.arrange(trial)
+    asleep = threading.Event()
+    with server.client() as other, Line() as line:
 
-            def sleep(other: redis.Redis = other, asleep: threading.Event = asleep) -> None:
-                asleep.set()
-                other.execute_command("DEBUG", "SLEEP", "0.3")
+        def sleep() -> None:
+            asleep.set()
+            other.execute_command("DEBUG", "SLEEP", "0.3")
 
-            sleeper = threading.Thread(target=sleep)
+        sleeper = threading.Thread(target=sleep)
 
-            def before_send(
-                sleeper: threading.Thread = sleeper, asleep: threading.Event = asleep
-            ) -> None:
-                if not asleep.is_set():
-                    sleeper.start()
-                    asleep.wait()
+        def before_send() -> None:
+            if not asleep.is_set():
+                sleeper.start()
+                asleep.wait()
 
-            line.before_send = before_send
-            result = stage.run(trial, *timeouts)
-            sleeper.join()
-        # What it was sent while it slept it has done before the second of these.
-        stage.raw.ping()
-        stage.raw.ping()
-        came_to = stage.check(trial, result)
-        assert expected in (None, came_to)
+        line.before_send = before_send
+        result = stage.run(trial, *timeouts)
+        sleeper.join()
+    # What it was sent while it slept it has done before the second of these.
+    stage.raw.ping()
+    stage.raw.ping()
+    came_to = stage.check(trial, result)
+    assert timeouts or came_to == "done"
 
 
 # Enough for several calls of each.
