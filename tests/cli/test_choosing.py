@@ -112,10 +112,10 @@ NEEDS = {"edit": "--run cat", "mv": "--to other"}
         *(f"{path} --dry-run {NEEDS.get(path, '')}" for path in CHOOSING),
     ],
 )
-def test_a_path_that_no_item_has_is_named(rwq: Rwq, line: str) -> None:
-    for path, name in (("tenat.id=3", ".tenat.id"), ("['no']", "['no']")):
-        result = rwq(*line.split(), "--where", path, "--where", "t.x!=1")
-        assert f"rwq: jobs: no item has {name}\n" in result.notes
+@pytest.mark.parametrize(("path", "name"), [("tenat.id=3", ".tenat.id"), ("['no']", "['no']")])
+def test_a_path_that_no_item_has_is_named(rwq: Rwq, line: str, path: str, name: str) -> None:
+    result = rwq(*line.split(), "--where", path, "--where", "t.x!=1")
+    assert f"rwq: jobs: no item has {name}\n" in result.notes
 
 
 @pytest.mark.usefixtures("filled")

@@ -113,32 +113,26 @@ class TestConfirm:
 
 
 @pytest.mark.parametrize("url", [None, PLAIN_URL])
+@pytest.mark.parametrize("has_terminal", [True, False])
 def test_what_yes_confirms(
-    settings: Configured, monkeypatch: pytest.MonkeyPatch, url: str | None
+    settings: Configured, monkeypatch: pytest.MonkeyPatch, url: str | None, *, has_terminal: bool
 ) -> None:
-    """With and without a terminal; None is an error."""
-    named: dict[str, object] = {"yes_for": "prod"}
-    cases: tuple[tuple[str, dict[str, object], bool, bool | None], ...] = (
-        ("", {}, True, True),
-        (NONE, {}, True, True),
-        (NONE, named, True, True),
-        (ASK, {}, False, True),
-        (ASK, named, True, True),
-        (TYPE, {}, False, None),
-        (TYPE, named, True, True),
-    )
-    for context, given, at_terminal, in_script in cases:
-        for has_terminal, expected in ((True, at_terminal), (False, in_script)):
-            monkeypatch.setattr("rwq_cli.cli.confirm.has_terminal", lambda h=has_terminal: h)
-            run = settings(context, url=url, **given)
-            assert not is_confirmed(run, yes=False) or given
-            if expected is not None:
-                assert is_confirmed(run, yes=True) is expected
-                continue
-            with pytest.raises(InvalidArgument) as caught:
-                is_confirmed(run, yes=True)
-            assert caught.value.message == "context prod is protected"
-            assert caught.value.hint == "use --yes=prod to confirm"
+    monkeypatch.setattr("rwq_cli.cli.confirm.has_terminal", lambda: has_terminal)
+
+    def confirmed(context: str, *, yes: bool, **options: object) -> bool | str:
+        try:
+            return is_confirmed(settings(context, url=url, **options), yes=yes)
+        except InvalidArgument as error:
+            return f"{error.message}; {error.hint}"
+
+    contexts = ("", NONE, ASK, TYPE)
+    error = "context prod is protected; use --yes=prod to confirm"
+    typed = False if has_terminal else error
+    answers = [confirmed(context, yes=True) for context in contexts]
+    assert answers == [True, True, not has_terminal, typed]
+    assert [confirmed(context, yes=False) for context in contexts] == [False] * 4
+    by_name = [confirmed(context, yes=True, yes_for="prod") for context in contexts[1:]]
+    assert by_name == [True] * 3
 
 
 def test_an_id_behind_the_name_is_an_id(rwq: Rwq, server: PrivateServer, foreign: Foreign) -> None:

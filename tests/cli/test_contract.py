@@ -63,21 +63,17 @@ def filled(foreign: Foreign) -> dict[bytes, object]:
 @every_verb
 def test_an_empty_text_is_an_unset_variable(path: str, rwq: Rwq, raw: redis.Redis) -> None:
     """`--url "$UNSET"` in a script must not mean another server, nor `--reason` no reason."""
-    for parameter in COMMANDS[path].command.params:
-        if parameter.param_type_name == "argument" or parameter.is_flag:
-            continue
-        if parameter.name in COMMON_NAMES and path != "ls":
-            continue
-        said = f"{parameter.opts[0]} is empty; is a variable in the script unset?"
-        result = rwq(
-            *path.split(),
-            parameter.opts[-1],
-            "",
-        )
-        assert (result.code, said in result.notes + result.text) == (
-            3 if path == "check" else 2,
-            True,
-        ), said
+    results = {
+        parameter.opts[0]: rwq(*path.split(), parameter.opts[-1], "")
+        for parameter in COMMANDS[path].command.params
+        if not (parameter.param_type_name == "argument" or parameter.is_flag)
+        and (parameter.name not in COMMON_NAMES or path == "ls")
+    }
+    error = "{} is empty; is a variable in the script unset?"
+    assert {
+        option: (result.code, error.format(option) in result.notes + result.text)
+        for option, result in results.items()
+    } == dict.fromkeys(results, (3 if path == "check" else 2, True))
     assert raw.keys() == []
 
 
@@ -192,13 +188,13 @@ class TestProtection:
         line: str,
     ) -> None:
         protect('protect = "type"')
-        for yes in ((), ("--yes",)):
-            result = run("", *yes, line=line)
-            assert (result.code, result.notes.endswith("; use --yes=prod to confirm\n")) == (
-                (2, True) if yes else (2, False)
-            )
-            assert "use --yes=prod" in result.notes
-            assert contents(foreign.raw) == filled
+        results = [run("", *yes, line=line) for yes in ((), ("--yes",))]
+        hint = "; use --yes=prod to confirm\n"
+        assert [
+            (result.code, "use --yes=prod" in result.notes, result.notes.endswith(hint))
+            for result in results
+        ] == [(2, True, False), (2, True, True)]
+        assert contents(foreign.raw) == filled
         assert run("", "--dry-run", line=line).code in (0, 3)
         assert run("", "--yes=prod", line=line).code in (0, 3)
 
@@ -313,5 +309,5 @@ def test_every_format_can_be_read_by_its_readers(run: Run, path: str) -> None:
     assert all(isinstance(record, dict) for record in results[OutputFormat.JSONL].jsonl)
     rows = [*csv.reader(io.StringIO(results[OutputFormat.CSV].text))]
     assert len({len(row) for row in rows}) <= 1
-    for output, result in results.items():
-        assert b"\x1b" not in result.out + result.err, output
+    colored = [output for output, result in results.items() if b"\x1b" in result.out + result.err]
+    assert colored == []

@@ -48,8 +48,8 @@ def test_a_line_ends_with_its_code(
         export = rwq("export").text
         header = export.partition("\n")[0]
         stdin = stdin.replace("{export}", export).replace("{header}", header)
-    for words in lines_before:
-        assert rwq(*words.split(), variables=variables).code == 0
+    codes = [rwq(*words.split(), variables=variables).code for words in lines_before]
+    assert codes == [0] * len(lines_before)
     keys = contents(foreign.raw)
     own_stdin = VERBS[line.split()[0]].stdin if line == "import -" else b""
     result = rwq(*line.split(), stdin=stdin.encode() or own_stdin, variables=variables)

@@ -24,26 +24,25 @@ def test_the_help_of_a_command_is_whole_on_a_screen(rwq: Rwq, command: CommandIn
     code, screen = rwq.on_screen(*path.split(), "--help", columns=80)
     text = screen.decode()
     assert code == 0, path
-    lines, shown = text.splitlines(), re.sub(r"\s+", " ", text)
+    lines, flat = text.splitlines(), re.sub(r"\s+", " ", text)
     assert text.startswith(f"Usage: rwq {path} ")
     assert all(f"\n  {example}\n" in text for example in manual.examples[:2]), path
-    for code, meaning in manual.all_exits.items():
-        assert f"{int(code)} {meaning}" in shown, path
+    exits = [f"{int(status)} {meaning}" for status, meaning in manual.all_exits.items()]
+    assert [line for line in exits if line not in flat] == []
     # A command for monitors has their codes alone.
     usual = {0, 130} if manual.monitors else {0, 2, 69, 130}
     assert usual <= {*map(int, manual.all_exits)}, path
-    assert "rwq help options" in shown, path
+    assert "rwq help options" in flat, path
     assert len(lines) <= 40, path
     prose = [line for line in lines if line.strip() not in manual.examples]
     assert [line for line in prose if len(line) > 80] == [], path
     context = typer.Context(command.command)
     # COMMAND of `work` is said by its usage and its help.
-    for parameter in (each for each in command.command.params if not each.hidden):
-        record = parameter.get_help_record(context)
-        assert record is not None, (path, parameter.name)
-        assert record[1].strip(), (path, parameter.name)
-        is_common = parameter.name in COMMON_NAMES
-        assert is_common or record[0].split(",")[0].split()[0] in text, path
+    parameters = [parameter for parameter in command.command.params if not parameter.hidden]
+    records = {item.name: item.get_help_record(context) or ("-", "") for item in parameters}
+    assert [name for name, (_, meaning) in records.items() if not meaning.strip()] == []
+    options = {name: names.split(",")[0].split()[0] for name, (names, _) in records.items()}
+    assert {name for name in options if options[name] not in text} <= COMMON_NAMES
 
 
 @pytest.mark.parametrize("words", [("kick", "--help"), ("help", "states"), ("help", "ls")])
@@ -166,14 +165,15 @@ def test_all_commands_are_listed_on_40_lines(rwq: Rwq) -> None:
     assert code == 0
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
-    for heading, commands in SECTIONS.items():
-        first, *others = (f"{name:10}  {summary}" for name, summary in commands.items())
-        assert f"{heading:16}  {first}" in lines
-        assert {f"{'':18}{line}" for line in others} <= {*lines}
-    for topic in TOPICS:
-        assert topic in screen.decode()
-    for status in ExitStatus:
-        assert f"{int(status)} {status.summary}" in " ".join(screen.decode().split())
+    entries = [
+        f"{'' if at else heading:16}  {name:10}  {summary}"
+        for heading, commands in SECTIONS.items()
+        for at, (name, summary) in enumerate(commands.items())
+    ]
+    text = " ".join(screen.decode().split())
+    exits = [f"{int(status)} {status.summary}" for status in ExitStatus]
+    assert [entry for entry in entries if entry not in lines] == []
+    assert [words for words in (*TOPICS, *exits) if words not in text] == []
 
 
 def test_the_help_is_the_same_without_docstrings(rwq: Rwq) -> None:

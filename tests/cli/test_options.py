@@ -5,6 +5,7 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
 import redis
 
 from tests.conftest import Foreign, StartServer
@@ -32,11 +33,9 @@ class TestPassword:
         file = tmp_path / "password"
         words = ("stats", "-q", "jobs", "--password-file", str(file))
         file.write_bytes(b"hunter2\r\nmore")
-        for variables in (
-            {"RWQ_PASSWORD": "wrong", "RWQ_URL": guarded.url},
-            {"RWQ_URL": f"unix://:wrong@{guarded.socket}"},
-        ):
-            assert bare_rwq(*words, variables=variables).code == 0
+        both = {"RWQ_PASSWORD": "wrong", "RWQ_URL": guarded.url}
+        in_url = {"RWQ_URL": f"unix://:wrong@{guarded.socket}"}
+        assert [bare_rwq(*words, variables=names).code for names in (both, in_url)] == [0, 0]
 
     def test_a_line_end_is_no_part_of_a_variable(
         self, bare_rwq: Rwq, guarded: PrivateServer
@@ -47,19 +46,22 @@ class TestPassword:
         assert [bare_rwq(*words, variables=password).code for password in passwords] == [0, 0]
 
 
-def test_a_password_in_the_url_is_never_shown(bare_rwq: Rwq) -> None:
-    for url in (
+@pytest.mark.parametrize("options", ["", "-v --debug", "-o json"])
+@pytest.mark.parametrize(
+    "url",
+    [
         *("redis://:hunter2@127.0.0.1:1/0", "redis://127.0.0.1:1/0?password=hunter2"),
         *("redis://:hunter2#x@127.0.0.1:1/0", "ann:hunter2@host:6379", "redis://ops:hunter2"),
         *("redis://127.0.0.1:1/0?auth=hunter2", "redis://127.0.0.1:1,password=hunter2"),
         "127.0.0.1:hunter2",
-    ):
-        for more in ((), ("-v", "--debug"), ("-o", "json")):
-            result = bare_rwq("ls", "-q", "jobs", "-u", url, *more)
-            assert result.code in (2, 69)
-            assert b"hunter2" not in result.out + result.err
-            # Of a URL that cannot be read, the scheme at most.
-            assert b"***" in result.err or "…".encode() in result.err
+    ],
+)
+def test_a_password_in_the_url_is_never_shown(bare_rwq: Rwq, url: str, options: str) -> None:
+    result = bare_rwq("ls", "-q", "jobs", "-u", url, *options.split())
+    assert result.code in (2, 69)
+    assert b"hunter2" not in result.out + result.err
+    # Of a URL that cannot be read, the scheme at most.
+    assert b"***" in result.err or "…".encode() in result.err
 
 
 class TestOutputVariable:
@@ -72,9 +74,8 @@ class TestOutputVariable:
         assert rwq.on_screen("ls", variables=ids)[1].startswith(b"b\n")
         assert rwq("ls", "-o", "csv", variables=ids).text.startswith("position,id,")
         # Not its idle time: that may be a second longer by then.
-        for variables in ({"RWQ_OUTPUT": ""}, ids):
-            plain = rwq("ls", "--fields", "id,data", variables=variables)
-            assert plain.text == "b\tdata of b\n"
+        results = [rwq("ls", "--fields", "id,data", variables=v) for v in ({"RWQ_OUTPUT": ""}, ids)]
+        assert [result.text for result in results] == ["b\tdata of b\n"] * 2
 
     def test_errors_are_json_too(self, rwq: Rwq) -> None:
         result = rwq("nonsense", variables={"RWQ_OUTPUT": "json"})
@@ -93,8 +94,7 @@ def test_timeouts_are_honoured(bare_rwq: Rwq, start_server: StartServer) -> None
     said = "it did not answer within 0.05 s"
     assert said in bare_rwq("stats", *url, "--connect-timeout", "50ms").notes
     # Where nothing is written, that of a wait holds, too.
-    for line in ("result a", "wait"):
-        notes = bare_rwq(*line.split(), *url, "--timeout", "100ms").notes
-        found = re.search(r"did not answer within (0\.\d+) s", notes)
-        assert found is not None
-        assert float(found[1]) <= 0.4
+    lines = (["result", "a"], ["wait"])
+    notes = [bare_rwq(*line, *url, "--timeout", "100ms").notes for line in lines]
+    seconds = [re.findall(r"did not answer within (0\.\d+) s", text)[:1] for text in notes]
+    assert [[float(text) <= 0.4 for text in texts] for texts in seconds] == [[True], [True]], notes

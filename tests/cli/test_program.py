@@ -28,12 +28,15 @@ def test_an_error_as_a_line_and_as_an_object(rwq: Rwq) -> None:
     assert rwq(*words, "-o", "json").as_tuple() == (69, "", record)
 
 
-def test_usage_errors_are_json_where_asked_for(rwq: Rwq) -> None:
-    for line in (
+@pytest.mark.parametrize(
+    "line",
+    [
         *("-o json ls --what", "-ojson ls --what", "--output=jsonl ls --what"),
         *("ls --output json --what", "ls --what -o table -o json", "ls --what -vo json"),
-    ):
-        assert json.loads(rwq(*line.split()).err)["code"] == "usage", line
+    ],
+)
+def test_usage_errors_are_json_where_asked_for(rwq: Rwq, line: str) -> None:
+    assert json.loads(rwq(*line.split()).err)["code"] == "usage"
 
 
 @pytest.mark.parametrize(
@@ -70,10 +73,12 @@ def test_control_characters_in_errors_are_escaped(rwq: Rwq) -> None:
     assert result.notes.rstrip("\n").isprintable()
 
 
-def test_debug_shows_the_traceback_with_the_code(rwq: Rwq) -> None:
-    for line, code in (("ls -u redis://127.0.0.1:1/0", 69), ("ls --what", 2), ("show gone", 1)):
-        result = rwq(*line.split(), "--debug")
-        assert (result.code, b"Traceback" in result.err) == (code, code > 1)
+@pytest.mark.parametrize(
+    ("line", "code"), [("ls -u redis://127.0.0.1:1/0", 69), ("ls --what", 2), ("show gone", 1)]
+)
+def test_debug_shows_the_traceback_with_the_code(rwq: Rwq, line: str, code: int) -> None:
+    result = rwq(*line.split(), "--debug")
+    assert (result.code, b"Traceback" in result.err) == (code, code > 1)
 
 
 def test_what_cannot_start_is_not_an_answer(rwq: Rwq) -> None:
@@ -100,7 +105,7 @@ def test_the_package_works_from_an_archive(rwq: Rwq, tmp_path: Path) -> None:
     shutil.copytree(Path(rwq_cli.__file__).parent, package, ignore=ignored)
     archive = tmp_path / "rwq.pyz"
     zipapp.create_archive(package.parent, archive, main="rwq_cli.__main__:main")
-    for words in (("context", "check"), ("work", "--drain", "--", "true")):
-        process = rwq.start(*words, command=(sys.executable, str(archive)))
-        _, err = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 0, err
+    lines = (["context", "check"], ["work", "--drain", "--", "true"])
+    processes = [rwq.start(*line, command=(sys.executable, str(archive))) for line in lines]
+    errors = [process.communicate(timeout=TIMEOUT_S)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], errors

@@ -66,14 +66,12 @@ class TestPrecedence:
         ]
 
     def test_the_sources_of_the_queue_in_their_order(self, settings: Configured) -> None:
-        for given, variables, queue, origin in (
-            ({"queue": ["a"], "context": "named"}, {"RWQ_QUEUE": "b"}, b"a", "-q"),
-            ({"context": "named"}, {"RWQ_QUEUE": "b"}, b"b", "RWQ_QUEUE"),
-            ({"context": "named"}, {}, b"of-named", "context named"),
-            ({}, {}, b"of-current", "context cur"),
-        ):
-            found = settings(given, **variables)
-            assert (found.queue, found.queue_origin) == (queue, origin)
+        context, variable = {"context": "named"}, {"RWQ_QUEUE": "b"}
+        runs = [settings({"queue": ["a"], **context}, **variable), settings(context, **variable)]
+        runs += [settings(context), settings({})]
+        sources = [(run.queue, run.queue_origin) for run in runs]
+        assert sources[:2] == [(b"a", "-q"), (b"b", "RWQ_QUEUE")]
+        assert sources[2:] == [(b"of-named", "context named"), (b"of-current", "context cur")]
 
     def test_a_url_does_not_take_the_queue_of_a_context(self, settings: Configured) -> None:
         assert settings({"url": "redis://current"}).queues == []
@@ -88,19 +86,20 @@ class TestPrecedence:
                 _ = settings(given).server
 
 
-def test_the_context_of_its_address_guards_a_url(settings: Configured) -> None:
-    for url, name in {
-        "redis://named:6379/0": "named",
-        "rediss://ops:pw@named": "named",
-        "redis://named/1": None,
-        "redis://other": None,
-        "local:": "mine",
-        "local:/elsewhere": None,
-        "http://": None,
-    }.items():
-        for found in (settings({"url": url}), settings(RWQ_URL=url)):
-            guard = found.protecting_context
-            assert (None if guard is None else guard.name) == name
+@pytest.mark.parametrize(
+    ("name", "urls"),
+    [
+        ("named", ["redis://named:6379/0", "rediss://ops:pw@named"]),
+        ("mine", ["local:"]),
+        (None, ["redis://named/1", "redis://other", "local:/elsewhere", "http://"]),
+    ],
+)
+def test_the_context_of_its_address_guards_a_url(
+    settings: Configured, name: str | None, urls: list[str]
+) -> None:
+    runs = [run for url in urls for run in (settings({"url": url}), settings(RWQ_URL=url))]
+    guards = [run.protecting_context for run in runs]
+    assert [guard and guard.name for guard in guards] == [name, name] * len(urls)
 
 
 def test_a_read_only_wait_promotes_nothing(
@@ -109,8 +108,8 @@ def test_a_read_only_wait_promotes_nothing(
     configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nread_only = true\n')
     foreign.delayed(b"a", due_ms=1)
     # The time is for the connection, too.
-    for line in ("wait --timeout 300ms", "result a --timeout 300ms"):
-        assert rwq(*line.split()).code == 1
+    lines = ("wait --timeout 300ms", "result a --timeout 300ms")
+    assert [rwq(*line.split()).code for line in lines] == [1, 1]
     assert foreign.raw.zcard("jobs:delayed") == 1
     rwq.start("wait", "--write")
     until(lambda: foreign.raw.zcard("jobs:delayed") == 0)
@@ -123,8 +122,7 @@ def test_the_password_command_is_run_to_connect(bare_rwq: Rwq, guarded: PrivateS
         f'password_command = "echo x >> {bare_rwq.home}/runs; echo hunter2"\n',
     )
     runs = bare_rwq.home / "runs"
-    for words in (("list",), ("show", "a")):
-        assert bare_rwq("context", *words).code == 0
+    assert [bare_rwq("context", *words).code for words in (["list"], ["show", "a"])] == [0, 0]
     assert bare_rwq("add", "-c", "a").code == 2
     assert not runs.exists()
     assert bare_rwq("stats", "-c", "a", "-q", "jobs").code == 0

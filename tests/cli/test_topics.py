@@ -153,8 +153,8 @@ def test_a_recipe_runs_as_it_stands(rwq: Rwq, foreign: Foreign, recipe: Recipe) 
     before = real_items(raw, foreign)
     result = rwq.shell("\n".join([case.before, *recipe.commands]), {"RWQ_QUEUE": ""})
     assert (result.code, "error:" in result.notes) == (0, False), result.notes
-    for text in case.said:
-        assert text in f"\n{result.notes}\n{result.text}"
+    output = f"\n{result.notes}\n{result.text}"
+    assert [text for text in case.said if text not in output] == [], output
     waiting = raw.lrange("jobs:queue", 0, -1)[::-1]
     assert [item_id.decode() for item_id in waiting] == case.waiting.split()
     after = real_items(raw, foreign)

@@ -45,14 +45,18 @@ def test_a_word_of_another_program_gets_our_word(rwq: Rwq, word: str) -> None:
     assert rwq(word.upper()).notes == said.replace(f"'{word}'", f"'{word.upper()}'")
 
 
-def test_hints_name_commands_and_options_that_exist() -> None:
-    for ours in SYNONYM_HINTS.values():
-        named = COMMAND.findall(ours)
-        assert named or ours == "rwq --version"
-        for path, words in named:
-            parameters = ALL[path].command.params
-            options = {name for each in parameters for name in (*each.opts, *each.secondary_opts)}
-            assert {word for word in words.split() if word.startswith("-")} <= options, ours
+@pytest.mark.parametrize("word", SYNONYM_HINTS)
+def test_hints_name_commands_and_options_that_exist(word: str) -> None:
+    commands = COMMAND.findall(SYNONYM_HINTS[word])
+    assert commands or SYNONYM_HINTS[word] == "rwq --version"
+    words = {(path, word) for path, line in commands for word in line.split() if word[0] == "-"}
+    options = {
+        (path, name)
+        for path, _ in commands
+        for option in ALL[path].command.params
+        for name in (*option.opts, *option.secondary_opts)
+    }
+    assert words <= options
 
 
 def slips(word: str) -> set[str]:
@@ -66,10 +70,10 @@ def slips(word: str) -> set[str]:
 
 
 def test_a_destructive_command_is_never_suggested() -> None:
-    for name in DESTRUCTIVE:
-        for slip in slips(name):
-            meant = {path for path, _ in COMMAND.findall(hint(slip).removeprefix("see rwq --help"))}
-            assert not meant & DESTRUCTIVE, slip
+    words = [word for name in DESTRUCTIVE for word in slips(name)]
+    hints = {word: hint(word).removeprefix("see rwq --help") for word in words}
+    paths = {word: {path for path, _ in COMMAND.findall(hints[word])} for word in words}
+    assert {word: paths[word] for word in words if paths[word] & DESTRUCTIVE} == {}
 
 
 @pytest.mark.parametrize("path", sorted({*WITHOUT_ARGUMENTS} - {"demo", "context list"}))
@@ -83,8 +87,8 @@ def test_a_queue_as_an_argument_gets_the_option(bare_rwq: Rwq, path: str) -> Non
 
 def test_only_the_queue_is_repeated(bare_rwq: Rwq) -> None:
     said = "rwq: error: stats takes no arguments; did you mean: rwq stats -q jobs -q mail\n"
-    for line in ("-u redis://:secret@host stats jobs mail", "stats --deep jobs mail -o csv"):
-        assert bare_rwq(*line.split()).notes == said
+    lines = ("-u redis://:secret@host stats jobs mail", "stats --deep jobs mail -o csv")
+    assert [bare_rwq(*line.split()).notes for line in lines] == [said] * 2
     assert json.loads(bare_rwq("-o", "json", "stats", "jobs").err) == {
         "error": "stats takes no arguments",
         "code": "usage",

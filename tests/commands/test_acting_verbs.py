@@ -44,19 +44,19 @@ def test_the_reason_of_a_burial_is_kept(rwq: Rwq, foreign: Foreign) -> None:
         assert rwq("bury", "d", *options).as_tuple() == (0, "", summary)
 
 
-def test_release_without_ids_is_of_all_of_this_session(rwq: Rwq, foreign: Foreign) -> None:
+@pytest.mark.parametrize("options", ["", "--delay 1h", "--front"])
+def test_release_mine_is_of_all_of_this_session(rwq: Rwq, foreign: Foreign, options: str) -> None:
     foreign.leased(b"theirs")
     foreign.leased(b"glob", holder=b"rwq:tester@*:s1")
-    for later in ((), ("--delay", "1h"), ("--front",)):
-        foreign.waiting(b"a", b"b", b"c")
-        rwq("lease", "-n", "2")
-        before = contents(foreign.raw)
-        dry = rwq("release", "--mine", "--dry-run", "-o", "ids", *later)
-        assert (sorted(dry.text.split()), contents(foreign.raw)) == (["a", "b"], before)
-        result = rwq("release", "--mine", "-o", "ids", *later)
-        assert (result.code, sorted(result.text.split())) == (0, ["a", "b"])
-        assert sorted(rwq("leases", "-o", "ids").text.split()) == ["glob", "theirs"]
-        rwq("rm", "a", "b", "c", "--yes")
+    foreign.waiting(b"a", b"b", b"c")
+    rwq("lease", "-n", "2")
+    before = contents(foreign.raw)
+    words = ("release", "--mine", "-o", "ids", *options.split())
+    dry = rwq(*words, "--dry-run")
+    assert (sorted(dry.text.split()), contents(foreign.raw)) == (["a", "b"], before)
+    result = rwq(*words)
+    assert (result.code, sorted(result.text.split())) == (0, ["a", "b"])
+    assert sorted(rwq("leases", "-o", "ids").text.split()) == ["glob", "theirs"]
     assert rwq("release", "--mine").code == 0
 
 

@@ -70,16 +70,17 @@ class TestLine:
             assert "oldest unknown" in rwq(*words).text
             assert rwq(*words).code == 3
 
-    def test_a_strange_queue_name_is_escaped(self, rwq: Rwq) -> None:
-        for name, shown in (
-            (b"a|b=1;2", "a\\x7cb=1;2"),
-            (b"a\nRWQ OK", "a\\nRWQ OK"),
-            (b"\xff\x1b[2J", "\\xff\\x1b[2J"),
-            ("caf\u202e".encode(), "caf\\u202e"),
-        ):
-            result = rwq("check", "-q", os.fsdecode(name))
-            assert result.text.startswith(f"RWQ OK - {shown}: no such queue, or it is empty; ")
-            assert PLUGIN_LINE.fullmatch(result.text)
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            *((b"a|b=1;2", "a\\x7cb=1;2"), (b"a\nRWQ OK", "a\\nRWQ OK")),
+            *((b"\xff\x1b[2J", "\\xff\\x1b[2J"), ("caf\u202e".encode(), "caf\\u202e")),
+        ],
+    )
+    def test_a_strange_queue_name_is_escaped(self, rwq: Rwq, name: bytes, text: str) -> None:
+        result = rwq("check", "-q", os.fsdecode(name))
+        assert result.text.startswith(f"RWQ OK - {text}: no such queue, or it is empty; ")
+        assert PLUGIN_LINE.fullmatch(result.text)
 
 
 @pytest.mark.parametrize("words", ["-q nothing:*", "--all-queues"])

@@ -66,13 +66,13 @@ def test_a_dry_run_names_the_first_items_for_people(rwq: Rwq, foreign: Foreign) 
     foreign.abandoned(*(b"%d" % number for number in range(7)), b"\x1b[2J")
     foreign.raw.hset(foreign.keys.returns, "1", 3)
     words = ("clean", "light", *NOW, "--dry-run", "--bury-after", "3")
-    shown = (
+    plan = (
         "would return 0: abandoned\nwould bury 1: abandoned\nwould return 2: abandoned\n"
         "would return 3: abandoned\nwould return 4: abandoned\nand 3 more; -o ids lists all\n"
     )
     summary = "dry run: would return 7, bury 1\n"
-    for output in ("table", "plain"):
-        assert rwq(*words, "-o", output).as_tuple() == (0, "", shown + summary)
+    results = [rwq(*words, "-o", output).as_tuple() for output in ("table", "plain")]
+    assert results == [(0, "", plan + summary)] * 2
     assert rwq(*words, "-o", "ids").notes.endswith(summary)
     assert rwq(*words, "-o", "jsonl").notes == summary
     assert rwq(*words, "-Q").notes == summary

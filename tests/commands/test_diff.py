@@ -54,15 +54,11 @@ def test_a_queue_of_another_server(rwq: Rwq, foreign: Foreign, start_server: Sta
     assert f"rwq: nix: no such queue on {server.url}, or " in result.notes
     configure(rwq.home, f'[contexts.new]\nurl = "{server.url}"\nread_only = true\n')
     url = rwq.variables["RWQ_URL"]
-    for words in (
-        ("diff", "jobs"),
-        ("diff",),
-        ("diff", "-q", "jobs"),
-        ("diff", "-q", "jobs", "jobs"),
-    ):
-        result = rwq(*words, "--to-context", "new")
-        said = f"only here 1 (jobs on {url} and jobs on new)\n"
-        assert (result.code, result.notes) == (1, said), words
+    lines = ("diff jobs", "diff", "diff -q jobs", "diff -q jobs jobs")
+    results = {line: rwq(*line.split(), "--to-context", "new").as_tuple() for line in lines}
+    summary = f"only here 1 (jobs on {url} and jobs on new)\n"
+    codes = {line: (code, notes) for line, (code, _, notes) in results.items()}
+    assert codes == dict.fromkeys(lines, (1, summary))
 
 
 def test_two_queues_that_do_not_exist_are_no_success(rwq: Rwq, foreign: Foreign) -> None:
@@ -77,22 +73,21 @@ def test_two_queues_that_do_not_exist_are_no_success(rwq: Rwq, foreign: Foreign)
 
 
 def test_a_queue_is_compared_with_its_export(rwq: Rwq, queues: Foreign) -> None:
-    everything = rwq("export", "--all-queues").out
-    exports = {"jobs.jsonl": rwq("export").out, "all.jsonl": everything}
+    export, everything = rwq("export").out, rwq("export", "--all-queues").out
     queues.raw.delete("jobs:item:mine")
     queues.raw.lrem("jobs:queue", 0, "mine")
     queues.raw.set("jobs:item:w", "changed")
     queues.waiting(b"new")
-    for name, export in exports.items():
-        (rwq.home / name).write_bytes(export)
-        result = rwq("diff", "--file", str(rwq.home / name), "-o", "json")
-        assert {each["id"]: (each["kind"], each["same_data"]) for each in result.json} == {
-            "new": ("only-here", None),
-            "mine": ("only-there", None),
-            "w": ("differs", False),
-        }
-        assert (result.code, result.notes.count("\n")) == (1, 1)
-    export = exports["jobs.jsonl"]
+    paths = [rwq.home / "jobs.jsonl", rwq.home / "all.jsonl"]
+    paths[0].write_bytes(export)
+    paths[1].write_bytes(everything)
+    results = [rwq("diff", "--file", str(path), "-o", "json") for path in paths]
+    assert [(result.code, result.notes.count("\n")) for result in results] == [(1, 1)] * 2
+    kinds = {"new": ("only-here", None), "mine": ("only-there", None), "w": ("differs", False)}
+    assert [
+        {record["id"]: (record["kind"], record["same_data"]) for record in result.json}
+        for result in results
+    ] == [kinds] * 2
     assert rwq("import", "-q", "restored", "-", stdin=export).code == 0
     assert rwq("diff", "restored", "--file", "-", stdin=export).code == 0
     # A delayed item may be due by now.
@@ -102,6 +97,6 @@ def test_a_queue_is_compared_with_its_export(rwq: Rwq, queues: Foreign) -> None:
     queues.delayed(b"d", 1)
     queues.raw.set("jobs:item:d", "x")
     assert rwq("diff", "--file", "-", stdin=due).code == 0
-    for words in (("diff", "jobs", "copy", "--file", "x"), ("diff", "--file", "gone")):
-        assert rwq(*words).code == 2
+    lines = ("diff jobs copy --file x", "diff --file gone")
+    assert [rwq(*line.split()).code for line in lines] == [2, 2]
     assert rwq("diff", "--file", "-", stdin=due + b"nonsense\n").code == 3

@@ -94,9 +94,9 @@ def test_nothing_is_written_if_nothing_changed(
     rwq: Rwq, foreign: Foreign, drafts: Path, edit: Edit
 ) -> None:
     foreign.waiting(b"a")
-    for script in ("true", 'echo >> "$1"', 'cp "$1" "$1~"; mv "$1~" "$1"'):
-        result = edit(script, "a")
-        assert (result.code, result.notes.splitlines()[-1]) == (0, "unchanged 1")
+    results = [edit(line, "a") for line in ("true", 'echo >> "$1"', 'cp "$1" "$1~"; mv "$1~" "$1"')]
+    ends = [(result.code, result.notes.splitlines()[-1]) for result in results]
+    assert ends == [(0, "unchanged 1")] * 3
     assert "EDITOR='code --wait'" in edit("true", "a").notes
     assert "wait" not in edit("sleep 0.2", "a").notes
     assert (undo_files(rwq), list(drafts.iterdir())) == ([], [])

@@ -155,13 +155,14 @@ def test_blocks_records_and_who_would_write_them(rwq: Rwq, raw: redis.Redis) -> 
     # A day of the test's own.
     for minute in range(1440, 0, -1):
         write(raw, now_ms - minute * MINUTE_MS, waiting=minute % 700, done=minute % 7)
-    for width, step in ((80, "1h"), (200, "10m")):
-        result = rwq("history", "-o", "table", variables={"COLUMNS": str(width)})
-        lines = result.text.splitlines()
-        assert lines[0] == f"jobs: the last 1d, a block for {step}"
-        assert all(len(line) <= width for line in lines)
-        assert [line.split("  ")[0].strip() for line in lines if "now" in line]
-        assert "to 699, now " in result.text
+    widths = (80, 200)
+    variables = [{"COLUMNS": str(width)} for width in widths]
+    texts = [rwq("history", "-o", "table", variables=names).text for names in variables]
+    heads = [f"jobs: the last 1d, a block for {step}" for step in ("1h", "10m")]
+    assert [text.splitlines()[0] for text in texts] == heads
+    longest = [max(map(len, text.splitlines())) for text in texts]
+    assert [size <= width for size, width in zip(longest, widths, strict=True)] == [True, True]
+    assert ["to 699, now " in text for text in texts] == [True, True], texts
     hour_ago_ms = time.time() * 1000 - 60 * MINUTE_MS
     records = rwq("history", "--since", "1h", "-o", "jsonl").jsonl
     first_ms = records[0]["at_ms"]
@@ -207,8 +208,7 @@ def test_a_moved_queue_begins_with_the_old_history(
     if is_far:
         url = start_server().url
         words, target = (*words, "--to-url", url), redis.Redis.from_url(url)
-    for part in (["a"], ["--id-glob", "b"]):
-        assert rwq(*words, *part).code == 0
+    assert [rwq(*words, *part).code for part in (["a"], ["--id-glob", "b"])] == [0, 0]
     assert rwq(*words, "--all", "--dry-run").code == 0
     assert not target.exists(*keys[1])
     assert rwq(*words, "--all").code == 0

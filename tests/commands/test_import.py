@@ -67,9 +67,10 @@ def test_a_bad_line_is_rejected_alone(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("import", "-", stdin=given + lines(item("b"))[len(HEADER) :])
     *failures, summary, cut = result.notes.splitlines()
     assert (len(failures), cut) == (len(BAD), CUT)
-    for number, (failure, (_, why)) in enumerate(zip(failures, BAD, strict=True), 3):
-        assert failure.startswith(f"rwq: line {number}: {why}")
-        assert failure.endswith("; not imported")
+    reasons = [f"rwq: line {number}: {why}" for number, (_, why) in enumerate(BAD, 3)]
+    starts = [line[: len(why)] for line, why in zip(failures, reasons, strict=True)]
+    assert starts == reasons
+    assert [line for line in failures if not line.endswith("; not imported")] == []
     assert (result.code, summary) == (3, f"imported 2, rejected {len(BAD)}")
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
     foreign.raw.flushall()
@@ -158,11 +159,10 @@ def test_an_export_tells_whether_it_is_whole(
     exported = rwq("export").out
     assert exported.endswith(b'{"export_end": {"items": 4, "results": 1}}\n')
     chosen = b"".join(choose(exported.splitlines(keepends=True)))
-    for words in (("import", "-", "-q", "copy"), ("diff", "--file", "-")):
-        result = rwq(*words, stdin=chosen)
-        is_shorter = words[0] == "diff" and code + bool(note) > 0
-        assert result.code == (1 if is_shorter else code)
-        assert (result.notes.splitlines()[-1] == note) is (note is not None)
+    results = [rwq(*line.split(), stdin=chosen) for line in ("import - -q copy", "diff --file -")]
+    assert [result.code for result in results] == [code, int(note is not None)]
+    is_last = [result.notes.splitlines()[-1] == note for result in results]
+    assert is_last == [note is not None] * 2
 
 
 def test_ids_and_data_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
@@ -203,11 +203,12 @@ def test_a_small_output_buffer_gets_small_batches(rwq: Rwq, start_server: StartS
             raw.lpush("jobs:queue", number)
             data = {b"status": b"completed", b"completed_ms": b"1", b"result": b"y" * 300_000}
             raw.hset(b"jobs:result:r%d" % number, mapping=data)
-        for line in ("export", "ls --data -n 0 -o jsonl", "rm --all --yes -o jsonl"):
-            result = rwq(*line.split(), "-u", server.url)
-            assert (result.code, len(result.lines) > 19) == (0, True), line
+        lines = ("export", "ls --data -n 0 -o jsonl", "rm --all --yes -o jsonl")
+        results = [rwq(*line.split(), "-u", server.url) for line in lines]
+        assert [(result.code, len(result.lines) > 19) for result in results] == [(0, True)] * 3
         assert rwq("undo", "--yes", "-u", server.url).code == 0
         raw.set("jobs:item:7", b"x" * 1_500_000)
-        for line in ("export", "lease -n 20 -o data"):
-            limit = "client-output-buffer-limit for normal clients is 1,048,576 bytes"
-            assert limit in rwq(*line.split(), "-u", server.url).notes, line
+        limit = "client-output-buffer-limit for normal clients is 1,048,576 bytes"
+        lines = ("export", "lease -n 20 -o data")
+        notes = [rwq(*line.split(), "-u", server.url).notes for line in lines]
+        assert [text for text in notes if limit not in text] == []

@@ -28,12 +28,14 @@ def test_a_missing_queue_is_reported_and_no_other(rwq: Rwq, foreign: Foreign, li
     assert "no such queue" not in rwq(*words).notes
 
 
-def test_a_similar_name_is_offered_on_a_terminal(rwq: Rwq, foreign: Foreign) -> None:
+@pytest.mark.parametrize(("name", "is_offered"), [("jbos", True), ("mail", False)])
+def test_a_similar_name_is_offered_on_a_terminal(
+    rwq: Rwq, foreign: Foreign, name: str, *, is_offered: bool
+) -> None:
     foreign.waiting(b"17")
-    for name, is_offered in (("jbos", True), ("mail", False)):
-        assert "mean" not in rwq("ls", "-q", name).notes
-        code, written = rwq.on_terminal("ls", "-q", name)
-        assert (code, b"rwq: did you mean jobs?" in written) == (0, is_offered)
+    assert "mean" not in rwq("ls", "-q", name).notes
+    code, written = rwq.on_terminal("ls", "-q", name)
+    assert (code, b"rwq: did you mean jobs?" in written) == (0, is_offered)
 
 
 @pytest.mark.parametrize("state", ["leased", "buried", "delayed"])
@@ -68,8 +70,8 @@ def old_server(raw: redis.Redis, foreign: Foreign, monkeypatch: pytest.MonkeyPat
 @pytest.mark.usefixtures("old_server")
 @pytest.mark.parametrize("output", ["table", "json", "csv"])
 def test_one_note_says_that_sizes_are_not_read(rwq: Rwq, output: str) -> None:
-    for line in ("ls", "ls all", "leases"):
-        assert rwq(*line.split(), "-o", output).notes.count(NOTE) == 1
+    notes = [rwq(*line.split(), "-o", output).notes for line in ("ls", "ls all", "leases")]
+    assert [text.count(NOTE) for text in notes] == [1, 1, 1], notes
     items = rwq("ls", "-o", "json").json
     assert [(item["bytes"], item["preview"]) for item in items] == [(None, None)] * 2
 

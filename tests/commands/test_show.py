@@ -31,8 +31,8 @@ def test_a_state_is_explained_with_commands_that_work(
     assert result.code == (1 if state in ("gone", "stray-lease", "ghost") else 0)
     assert (record["meaning"][-1], record["next"][-1]) == (".", ".")
     text = rwq("show", "a", "-o", "table").text
-    for word in (state, "queue", "next", "main list", "processing list", "lease"):
-        assert word in text
+    words = (state, "queue", "next", "main list", "processing list", "lease")
+    assert [word for word in words if word not in text] == [], text
     commands = record["commands"]
     # What removes an item is never the first where another moves it on.
     assert not commands or shlex.split(commands[0])[1] not in ("complete", "rm", "purge")

@@ -53,13 +53,13 @@ class TestCounts:
         ]
         assert not any("not counted" in line for line in lines)
 
-    def test_the_table_says_what_is_not_counted(self, rwq: Rwq) -> None:
+    @pytest.mark.parametrize(
+        ("line", "counts"),
+        [("stats", "{} (--deep counts them)"), ("stats --fast", "leased, abandoned, held, {}")],
+    )
+    def test_the_table_says_what_is_not_counted(self, rwq: Rwq, line: str, counts: str) -> None:
+        lines = rwq(*line.split(), "-o", "table").lines
+        (at,) = [at for at, text in enumerate(lines) if text.startswith("not counted")]
+        text = " ".join(" ".join(lines[at:]).split())
         unknown = ", ".join(ONLY_DEEP).replace("_", " ")
-        for words, expected in (
-            ((), f"{unknown} (--deep counts them)"),
-            (("--fast",), f"leased, abandoned, held, {unknown}"),
-        ):
-            lines = rwq("stats", *words, "-o", "table").lines
-            (at,) = [at for at, line in enumerate(lines) if line.startswith("not counted")]
-            said = " ".join(" ".join(lines[at:]).split())
-            assert said.startswith(f"not counted {expected}")
+        assert text.startswith(f"not counted {counts.format(unknown)}")

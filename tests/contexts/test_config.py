@@ -131,44 +131,47 @@ def test_a_context_has_one_password(path: Path, given: str) -> None:
 SECRET = "[contexts.a]\nurl = 'redis://:hunter2@db1'\n[contexts.b]\nurl = 'redis://db2'\n"
 
 
-def test_a_password_that_others_may_read_is_not_used(path: Path) -> None:
-    for mode in (0o644, 0o640, 0o604):
-        contexts = read_contexts(write(path, SECRET, mode))
-        assert contexts.get("b").url == "redis://db2"
-        with pytest.raises(ContextError) as caught:
-            contexts.get("a")
-        assert str(caught.value).startswith(f"{path} holds the password of context a")
-        assert caught.value.hint == f"chmod 600 {path}"
-    assert read_contexts(write(path, FULL, 0o644)).get("prod").queue == "jobs"
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604], ids=oct)
+def test_a_password_that_others_may_read_is_not_used(path: Path, mode: int) -> None:
+    contexts = read_contexts(write(path, SECRET, mode))
+    assert contexts.get("b").url == "redis://db2"
+    with pytest.raises(ContextError) as caught:
+        contexts.get("a")
+    assert str(caught.value).startswith(f"{path} holds the password of context a")
+    assert caught.value.hint == f"chmod 600 {path}"
+    assert read_contexts(write(path, FULL, mode)).get("prod").queue == "jobs"
 
 
-def test_a_file_others_may_write_is_refused(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666], ids=oct)
+def test_a_file_others_may_write_is_refused(path: Path, mode: int) -> None:
+    with pytest.raises(ContextError, match="other users can write"):
+        read_contexts(write(path, FULL, mode))
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777], ids=oct)
+@pytest.mark.parametrize("name", ["rwq/config.toml", "link"])
+def test_a_file_where_others_may_write_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, mode: int
 ) -> None:
-    for mode in (0o620, 0o602, 0o666):
-        with pytest.raises(ContextError, match="other users can write"):
-            read_contexts(write(path, FULL, mode))
-    folder, link = tmp_path / "rwq", tmp_path / "link"
+    path, folder = tmp_path / name, tmp_path / "rwq"
     folder.mkdir()
-    link.symlink_to(write(folder / "config.toml", FULL))
-    for mode in (0o720, 0o702, 0o777):
-        folder.chmod(mode)
-        for name in (folder / "config.toml", link):
-            with pytest.raises(ContextError) as caught:
-                read_contexts(name)
-            assert caught.value.message == f"other users can write to {folder}"
-            assert caught.value.hint == f"chmod go-w {folder}, if it is yours"
+    (tmp_path / "link").symlink_to(write(folder / "config.toml", FULL))
+    folder.chmod(mode)
+    with pytest.raises(ContextError) as caught:
+        read_contexts(path)
+    assert caught.value.message == f"other users can write to {folder}"
+    assert caught.value.hint == f"chmod go-w {folder}, if it is yours"
     # In a sticky one they cannot.
     folder.chmod(0o1777)
-    assert read_contexts(link).current == "prod"
+    assert read_contexts(path).current == "prod"
     # As a system's ssh configuration, it may be root's, but no other user's.
-    owner = os.stat(link).st_uid
+    owner = os.stat(path).st_uid
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     if owner:
         with pytest.raises(ContextError, match="other users can write"):
-            read_contexts(link)
+            read_contexts(path)
     else:
-        assert read_contexts(link).current == "prod"
+        assert read_contexts(path).current == "prod"
 
 
 def test_pipes_and_endless_files_are_refused(path: Path) -> None:

@@ -70,9 +70,10 @@ def test_the_file_is_beside_the_configuration(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument, match="other users can read"):
             password_of(context, tmp_path / "config.toml")
     (tmp_path / "secret").chmod(0o600)
-    for name in ("secret", str(tmp_path / "secret")):
-        context = Context(name="prod", url="redis://db1", password_file=name)
-        assert password_of(context, tmp_path / "config.toml") == "hunter2"
+    names = ("secret", str(tmp_path / "secret"))
+    contexts = [Context(name="prod", url="redis://db1", password_file=name) for name in names]
+    passwords = [password_of(context, tmp_path / "config.toml") for context in contexts]
+    assert passwords == ["hunter2"] * 2
 
 
 @pytest.mark.parametrize(

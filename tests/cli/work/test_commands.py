@@ -56,12 +56,10 @@ class TestInput:
         put(raw, b"3", b"fine")
         result = rwq(*DRAIN, "--input", "arg", "--", "echo", "{data}")
         assert (result.code, result.text) == (3, "fine\n")
-        for item_id, reason in (
-            ("1", b"NUL cannot be part of an argument"),
-            ("2", b"the arguments are too long; see --input stdin and --input"),
-        ):
-            guard = raw.get(f"jobs:lease:{item_id}") or b""
-            assert guard.startswith(b"rwq-buried:" + reason)
+        nul, long = (raw.get(f"jobs:lease:{item_id}") or b"" for item_id in (1, 2))
+        assert nul.startswith(b"rwq-buried:NUL cannot be part of an argument")
+        too_long = b"rwq-buried:the arguments are too long; see --input stdin and --input"
+        assert long.startswith(too_long)
 
     @pytest.mark.parametrize(
         ("line", "said"),
@@ -258,9 +256,10 @@ class TestTasks:
         for number, data in enumerate(cases):
             put(raw, b"%d" % number, data)
         assert rwq("work", "--drain", "--task-dir", str(rwq.home / "tasks")).code == 3
-        for number, reason in enumerate(cases.values()):
-            guard = (raw.get(f"jobs:lease:{number}") or b"").decode()
-            assert guard.startswith(f"rwq-buried:{reason}"), guard
+        guards = [(raw.get(f"jobs:lease:{at}") or b"").decode() for at in range(len(cases))]
+        reasons = [f"rwq-buried:{reason}" for reason in cases.values()]
+        starts = [guard[: len(reason)] for guard, reason in zip(guards, reasons, strict=True)]
+        assert starts == reasons
 
 
 class TestOutput:
