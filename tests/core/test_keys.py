@@ -62,35 +62,37 @@ def test_a_pattern_matches_its_own_queue_only(raw: Redis, name: bytes) -> None:
 
 
 def test_the_queue_that_a_key_gives_away() -> None:
-    for suffix in (b":queue", b":processing", b":cleaning", b":delayed", b":buried"):
-        for name in (b"jobs", b"a:item:x", b"a:queue", b"\xff\x00"):
-            assert owner_of_structure(name + suffix, "list", "zset") == name
-    for key in (b":queue", b"queue", b"jobs:item:1", b"jobs:queue2", b"jobs:returns"):
-        assert owner_of_structure(key, "list", "zset") is None
+    owners = {
+        name + suffix: name
+        for name in (b"jobs", b"a:item:x", b"a:queue", b"\xff\x00")
+        for suffix in (b":queue", b":processing", b":cleaning", b":delayed", b":buried")
+    }
+    owners |= dict.fromkeys((b":queue", b"queue", b"jobs:item:1", b"jobs:queue2", b"jobs:returns"))
+    assert {key: owner_of_structure(key, "list", "zset") for key in owners} == owners
 
 
 def test_the_hash_tag_of_a_name() -> None:
-    for name, tag in {
-        b"{jobs}": b"jobs",
-        b"a{jobs}b{x}": b"jobs",
-        b"a{{b}}": b"{b",
-        b"{\xff}": b"\xff",
-    }.items():
-        assert hash_tag(name) == tag
-    for name in (b"jobs", b"{}", b"{}{x}", b"{jobs", b"}jobs{"):
-        assert hash_tag(name) is None
+    tags = {b"{jobs}": b"jobs", b"a{jobs}b{x}": b"jobs", b"a{{b}}": b"{b", b"{\xff}": b"\xff"}
+    tags |= dict.fromkeys((b"jobs", b"{}", b"{}{x}", b"{jobs", b"}jobs{"))
+    assert {name: hash_tag(name) for name in tags} == tags
 
 
-def test_a_name_among_anothers_keys_is_refused() -> None:
-    for name, outer in {
-        b"jobs:item": [b"jobs"],
-        b"jobs:lease:x": [b"jobs"],
-        b"a:item:b:result:c": [b"a", b"a:item:b"],
-        b"a:undo": [b"a"],
-    }.items():
-        assert QueueKeys(name).outer_names == outer
-        with pytest.raises(InvalidArgument, match=f"{name.decode()} would look like items"):
-            QueueKeys(name).check_new()
-    for name in (b"jobs", b"jobs:items", b"item:x", b":item", b"jobs:high"):
-        assert QueueKeys(name).outer_names == []
+@pytest.mark.parametrize(
+    ("name", "outer"),
+    [
+        (b"jobs:item", [b"jobs"]),
+        (b"jobs:lease:x", [b"jobs"]),
+        (b"a:item:b:result:c", [b"a", b"a:item:b"]),
+        (b"a:undo", [b"a"]),
+    ],
+)
+def test_a_name_among_anothers_keys_is_refused(name: bytes, outer: list[bytes]) -> None:
+    assert QueueKeys(name).outer_names == outer
+    with pytest.raises(InvalidArgument, match=f"{name.decode()} would look like items"):
         QueueKeys(name).check_new()
+
+
+@pytest.mark.parametrize("name", [b"jobs", b"jobs:items", b"item:x", b":item", b"jobs:high"])
+def test_a_name_among_no_others_keys(name: bytes) -> None:
+    assert QueueKeys(name).outer_names == []
+    QueueKeys(name).check_new()

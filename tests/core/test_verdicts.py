@@ -74,8 +74,8 @@ def test_a_verdict_does_not_depend_on_others(queue: WorkQueue, raw: redis.Redis,
         ways.append((600, pad, "one by one"))
     for seed in range(1, _SEEDS + 1):
         alone = _run(name, queue, raw, seed, 0, pad, "alone")
-        for way in ways:
-            assert _run(name, queue, raw, seed, *way) == alone, (name, way)
+        verdicts = {way: _run(name, queue, raw, seed, *way) for way in ways}
+        assert verdicts == dict.fromkeys(ways, alone), seed
     if name in OPERATIONS and name not in HEAVIEST and not IS_LONG:
         return
     alone = _run(name, queue, raw, 7, 0, pad, "alone")

@@ -59,9 +59,7 @@ def test_what_needs_memory_changes_nothing(
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_dry_run_of_adding_is_refused_as_the_run(
-    queue: WorkQueue, full: Redis, dry_run: bool
-) -> None:
+def test_adding_is_refused_as_is_its_dry_run(queue: WorkQueue, full: Redis, dry_run: bool) -> None:
     before, items = contents(full), NewItems([b"new"], [b"data"])
     assert list(add_batches(queue, [], dry_run=dry_run)) == []
     with pytest.raises(OutOfMemory):

@@ -156,7 +156,6 @@ def test_items_restored_at_the_front_keep_their_order(
         (SKIP, [Status.ALREADY_THERE, Status.SKIPPED, Status.ALREADY_THERE]),
         (REPLACE, [Status.ALREADY_THERE, Status.REPLACED, Status.REPLACED]),
     ],
-    ids=["fail", "skip", "replace"],
 )
 def test_a_repeated_id(
     queue: WorkQueue, raw: Redis, between: int, on_conflict: OnConflict, later: list[Status]

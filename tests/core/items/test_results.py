@@ -1,6 +1,7 @@
 """Results of items: kept, read, asked for, waited for, restored and deleted."""
 
 from collections import Counter
+from functools import partial
 from math import inf
 from time import time
 
@@ -98,13 +99,12 @@ def test_existing_results_are_kept_or_replaced(
     before = contents(raw)
     results = [a_result(b"a"), a_result(b"b"), a_result(b"b", b"2")]
     results += [a_result(b"string"), a_result(b"hash")]
+    run = partial(put, queue, *results, replaces=replaces)
     others = Status.REPLACED if replaces else Status.ALREADY_THERE
     # A dry run does not know of the first of two.
-    planned = put(queue, *results, replaces=replaces, dry_run=True)
-    assert planned == {Status.IMPORTED: 2, others: 1, Status.WRONG_TYPE: 2}
+    assert run(dry_run=True) == {Status.IMPORTED: 2, others: 1, Status.WRONG_TYPE: 2}
     assert contents(raw) == before
-    done = put(queue, *results, replaces=replaces, dry_run=False)
-    assert done == {Status.IMPORTED: 1, others: 2, Status.WRONG_TYPE: 2}
+    assert run(dry_run=False) == {Status.IMPORTED: 1, others: 2, Status.WRONG_TYPE: 2}
     if replaces:
         assert set(raw.hgetall("jobs:result:a")) == {b"status", b"completed_ms", b"result"}
         assert raw.pttl("jobs:result:a") == -1
@@ -192,10 +192,9 @@ def test_a_hash_that_is_not_a_result(
     ids = many(raw, count)
     raw.hset(b"jobs:result:" + ids[-1], mapping=fields)  # type: ignore[arg-type]
     ends = {**dict.fromkeys(ids, Status.COMPLETED), ids[-1]: Status.WRONG_TYPE}
-    planned = complete(queue, ids, result_options=HALF_A_MINUTE, dry_run=True)
-    assert {outcome.item_id: outcome.status for outcome in planned} == ends
-    done = complete(queue, ids, result_options=HALF_A_MINUTE)
-    assert {outcome.item_id: outcome.status for outcome in done} == ends
+    run = partial(complete, queue, ids, result_options=HALF_A_MINUTE)
+    assert {outcome.item_id: outcome.status for outcome in run(dry_run=True)} == ends
+    assert {outcome.item_id: outcome.status for outcome in run()} == ends
     assert statuses(queue, ids[-1]) == [Status.COMPLETED]
     assert len(raw.hgetall(b"jobs:result:" + ids[-1])) == len(fields)
 

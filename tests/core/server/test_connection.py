@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
 from threading import Barrier
 
@@ -51,8 +51,7 @@ class TestNoTouch:
     def test_it_is_set_if_the_server_and_the_user_can(
         self, connection: Connection, raw: redis.Redis, as_user: AsUser
     ) -> None:
-        for _ in range(2):
-            assert connection.set_no_touch() is supports_no_touch(raw)
+        assert [connection.set_no_touch() for _ in range(2)] == [supports_no_touch(raw)] * 2
         limited = as_user("+@all", "-client")
         assert limited.set_no_touch() is False
         assert limited.call("PING") is True
@@ -90,20 +89,21 @@ def test_an_idle_link_of_a_user_who_may_not_ping(
 
 
 class TestUnreachable:
-    def test_a_missing_socket(self) -> None:
-        made = connect(Server("unix://user:secret@/no/such/socket"))
-        for act in (lambda: made.call("PING"), made.set_no_touch):
-            with pytest.raises(Unreachable) as caught:
-                act()
-            error = caught.value
-            assert error.message == (
-                "cannot reach unix://user:***@/no/such/socket: no such file or directory"
-            )
-            assert error.hint == "check -u or RWQ_URL, and that the server runs"
-            assert error.code == "unreachable"
-        for url in ("unix:///tmp", f"unix:///tmp/{'x' * 200}", "unix:///tmp/a%00b", "redis://a..b"):
-            with pytest.raises(Unreachable):
-                connect(Server(url)).call("PING")
+    @pytest.mark.parametrize("call", [lambda c: c.call("PING"), Connection.set_no_touch])
+    def test_a_missing_socket(self, call: Callable[[Connection], object]) -> None:
+        with pytest.raises(Unreachable) as caught:
+            call(connect(Server("unix://user:secret@/no/socket")))
+        error = caught.value
+        assert error.message == "cannot reach unix://user:***@/no/socket: no such file or directory"
+        assert error.hint == "check -u or RWQ_URL, and that the server runs"
+        assert error.code == "unreachable"
+
+    @pytest.mark.parametrize(
+        "url", ["unix:///tmp", f"unix:///tmp/{'x' * 200}", "unix:///tmp/a%00b", "redis://a..b"]
+    )
+    def test_an_address_that_nothing_can_have(self, url: str) -> None:
+        with pytest.raises(Unreachable):
+            connect(Server(url)).call("PING")
 
     def test_a_server_that_has_died(self, start_server: StartServer) -> None:
         private = start_server()
@@ -151,17 +151,19 @@ class TestSilence:
     )
 
     @pytest.mark.parametrize(
-        ("calls", "hint"),
-        [(READS, "try again in a moment"), (WRITES, "check what was done before you repeat it")],
+        ("call", "hint"),
+        [
+            *zip(READS, repeat("try again in a moment")),
+            *zip(WRITES, repeat("check what was done before you repeat it")),
+        ],
     )
     def test_a_reply_that_does_not_come(
-        self, calls: tuple[Callable[[Connection], object], ...], hint: str
+        self, call: Callable[[Connection], object], hint: str
     ) -> None:
-        for call in calls:
-            with answering(b"") as url, pytest.raises(ConnectionLost) as caught:
-                call(connect(Server(url, reply_timeout_s=0.02)))
-            assert caught.value.message == f"{url} did not answer within 0.02 s"
-            assert (caught.value.hint, caught.value.in_doubt) == (hint, True)
+        with answering(b"") as url, pytest.raises(ConnectionLost) as caught:
+            call(connect(Server(url, reply_timeout_s=0.02)))
+        assert caught.value.message == f"{url} did not answer within 0.02 s"
+        assert (caught.value.hint, caught.value.in_doubt) == (hint, True)
 
     def test_the_password_has_the_rest_of_the_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
         waits_s = []
@@ -265,8 +267,9 @@ def test_eight_threads_and_three_forks(connection: Connection, raw: redis.Redis)
 
 @pytest.mark.usefixtures("raw")
 @pytest.mark.parametrize("protocol", [2, 3, None])
+@pytest.mark.parametrize("wrap", [Connection, connect])
 def test_a_client_of_redis_py_is_taken_as_it_is(
-    server: PrivateServer, protocol: int | None
+    server: PrivateServer, protocol: int | None, wrap: Callable[[redis.Redis], Connection]
 ) -> None:
     pool = redis.BlockingConnectionPool(
         connection_class=redis.UnixDomainSocketConnection,
@@ -275,13 +278,12 @@ def test_a_client_of_redis_py_is_taken_as_it_is(
         **({} if protocol is None else {"protocol": protocol}),
     )
     client = redis.Redis(connection_pool=pool)
-    for made in (Connection(client), connect(client)):
-        queue = WorkQueue(made, "jobs")
-        assert queue.add("data", "1")
-        assert queue.counts(deep=True).waiting == 1
-        assert queue.bury(b"1")
-        assert queue.counts(deep=True).buried == 1
-        assert queue.complete(b"1")
+    queue = WorkQueue(wrap(client), "jobs")
+    assert queue.add("data", "1")
+    assert queue.counts(deep=True).waiting == 1
+    assert queue.bury(b"1")
+    assert queue.counts(deep=True).buried == 1
+    assert queue.complete(b"1")
     # With no more than the one connection, which the client can still use.
     assert client.ping()
 

@@ -133,11 +133,11 @@ def test_the_first_word_of_a_reply_decides(
     assert not re.search("user_script|" + SHA, error.message)
 
 
-def test_a_bug_in_a_script_is_named_with_its_line() -> None:
-    for reply in (OLD + "ERR value is not an integer", "ERR value is not an integer" + NEW):
-        parsed = BaseParser.parse_error(reply)
-        error = translate(parsed, "redis://host", ScriptCommand("lease", [], []))
-        assert error.message.startswith("redis://host failed in rwq's script lease, line 12: ")
+@pytest.mark.parametrize(("before", "after"), [(OLD, ""), ("", NEW)], ids=["old", "new"])
+def test_a_bug_in_a_script_is_named_with_its_line(before: str, after: str) -> None:
+    parsed = BaseParser.parse_error(f"{before}ERR value is not an integer{after}")
+    error = translate(parsed, "redis://host", ScriptCommand("lease", [], []))
+    assert error.message.startswith("redis://host failed in rwq's script lease, line 12: ")
 
 
 def test_the_cause_of_an_aborted_transaction(start_server: StartServer) -> None:
@@ -164,18 +164,19 @@ def test_the_cause_of_an_aborted_transaction(start_server: StartServer) -> None:
         (b">2\r\n+a\r\n+b\r\n" * 1000, False),
     ],
 )
-def test_what_is_not_redis_is_named(answer: bytes, first: bool) -> None:
-    calls: list[Callable[[Connection], object]] = [
-        lambda connection: connection.call("PING"),
-        lambda connection: list(connection.stream([ScriptCommand("lease", [], [])])),
-    ]
-    with answering(answer, first=first) as url:
-        for password in (None, "x"):
-            for call in calls:
-                with pytest.raises(ServerError) as caught:
-                    call(connect(Server(url, password=password)))
-                assert caught.value.message == f"{url} is not a Redis server"
-                assert (caught.value.is_transient, caught.value.in_doubt) == (False, False)
+@pytest.mark.parametrize("password", [None, "x"])
+@pytest.mark.parametrize(
+    "call",
+    [lambda c: c.call("PING"), lambda c: list(c.stream([ScriptCommand("lease", [], [])]))],
+    ids=["call", "stream"],
+)
+def test_what_is_not_redis_is_named(
+    answer: bytes, first: bool, password: str | None, call: Callable[[Connection], object]
+) -> None:
+    with answering(answer, first=first) as url, pytest.raises(ServerError) as caught:
+        call(connect(Server(url, password=password)))
+    assert caught.value.message == f"{url} is not a Redis server"
+    assert (caught.value.is_transient, caught.value.in_doubt) == (False, False)
 
 
 # More replies than requests, each of which might be one of Redis, and one that does not end.

@@ -13,13 +13,13 @@ from tests.tls import tls_front
 
 
 def test_a_url_without_a_secret_is_shown_as_typed() -> None:
-    for url in (
+    urls = [
         *("", "localhost", "localhost:6379", "redis://localhost:6379/0", "redis://user@host"),
         *("unix:///run/server.sock", "unix:///run/a@b.sock", "[::1]", "redis://[::1]:6379/0"),
         *("rediss://h?ssl_ca_certs=/etc/ca.pem&db=2", "redis://host/?db", "redis://host/zero"),
         *("redis+sentinel://a,b:1/main/0", "rediss+cluster://ops@a,[::1]:1", "not a url"),
-    ):
-        assert mask_url(url) == url
+    ]
+    assert [mask_url(url) for url in urls] == urls
 
 
 SECRETS = [
@@ -189,13 +189,15 @@ def test_a_url_that_is_refused(url: str, message: str, hint: str) -> None:
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
-def test_an_option_that_is_not_supported() -> None:
+@pytest.mark.parametrize("start", ["redis://host/0", "unix:///run/server.sock"])
+@pytest.mark.parametrize(
+    "option", ["decode_responses=1", "retry=3", "ssl_certfile=/x", "host=x", "no_such", "DB=1"]
+)
+def test_an_option_that_is_not_supported(start: str, option: str) -> None:
     """redis-py would take most of them, and some would break what the core relies on."""
-    for option in ("decode_responses=1", "retry=3", "ssl_certfile=/x", "host=x", "no_such", "DB=1"):
-        for start in ("redis://host/0", "unix:///run/server.sock"):
-            with pytest.raises(InvalidArgument, match="has an option that is not supported") as e:
-                connect(Server(f"{start}?{option}"))
-            assert e.value.hint == "supported options: db, username, password"
+    with pytest.raises(InvalidArgument, match="has an option that is not supported") as caught:
+        connect(Server(f"{start}?{option}"))
+    assert caught.value.hint == "supported options: db, username, password"
 
 
 def test_the_options_of_a_tls_url() -> None:
@@ -237,16 +239,16 @@ def test_a_printed_server_tells_no_password() -> None:
     assert "swordfish" not in repr(server)
 
 
-def test_tls_files_need_a_tls_url_and_must_be_there(tmp_path: Path) -> None:
-    there, missing = tmp_path / "ca.pem", tmp_path / "missing.pem"
-    there.touch()
+@pytest.mark.parametrize("option", ["tls_ca", "tls_cert", "tls_key"])
+def test_tls_files_need_a_tls_url_and_must_be_there(tmp_path: Path, option: str) -> None:
+    file, missing = tmp_path / "file.pem", tmp_path / "missing.pem"
+    file.touch()
     with pytest.raises(InvalidArgument) as caught:
-        connect(Server("redis://host", tls_ca=there))
+        connect(Server("redis://host", **{option: file}))
     assert caught.value.message == "TLS options need a rediss:// URL, not redis://host"
-    for option in ("tls_ca", "tls_cert", "tls_key"):
-        with pytest.raises(InvalidArgument) as caught:
-            connect(Server("rediss://host", **{option: missing}))
-        assert caught.value.message == f"no such file: {missing}"
+    with pytest.raises(InvalidArgument) as caught:
+        connect(Server("rediss://host", **{option: missing}))
+    assert caught.value.message == f"no such file: {missing}"
 
 
 def test_a_database_and_a_password_in_the_url(start_server: StartServer) -> None:

@@ -37,13 +37,12 @@ def test_a_failure_is_retried_until_the_last_try(on_fail: OnFail) -> None:
     assert [policy.is_last(attempt) for attempt in (1, 2, 3, 4)] == [False, False, True, True]
 
 
-def test_each_failed_try_that_leaves_the_item_counts() -> None:
-    for on_fail in OnFail:
-        policy = RetryPolicy(retries=1, on_fail=on_fail)
-        for attempt in (1, 2):
-            step = policy.step(Failure(b""), attempt, MIDDLE)
-            # The last attempt of a buried item is not counted: who releases it wants one more.
-            assert step.counted == (step.fate in (Fate.RETRY, Fate.RELEASED))
+@pytest.mark.parametrize("on_fail", OnFail)
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_each_failed_try_that_leaves_the_item_counts(on_fail: OnFail, attempt: int) -> None:
+    step = RetryPolicy(retries=1, on_fail=on_fail).step(Failure(b""), attempt, MIDDLE)
+    # The last attempt of a buried item is not counted: who releases it wants one more.
+    assert step.counted == (step.fate in (Fate.RETRY, Fate.RELEASED))
 
 
 @pytest.mark.parametrize(
@@ -67,21 +66,21 @@ def test_an_item_to_be_released_is_always_tried_again(on_fail: OnFail) -> None:
     assert (step.fate, step.gave_up, step.stops) == (Fate.RELEASED, True, on_fail is OnFail.STOP)
 
 
-def test_other_ends_do_not_depend_on_the_attempt() -> None:
-    for attempt in (1, 4, 100):
-        policy = RetryPolicy(on_fail=OnFail.STOP)
-        assert policy.step(Done(), attempt, MIDDLE) == Step(Fate.COMPLETED)
-        assert policy.step(Done(b"r"), attempt, MIDDLE) == Step(Fate.COMPLETED, b"r")
-        assert policy.step(PutBack(front=True), attempt, MIDDLE) == Step(Fate.RELEASED, front=True)
-        step = Step(Fate.BURIED, b"why", gave_up=True)
-        assert policy.step(GiveUp(b"why"), attempt, MIDDLE) == step
+@pytest.mark.parametrize("attempt", [1, 4, 100])
+def test_other_ends_do_not_depend_on_the_attempt(attempt: int) -> None:
+    policy = RetryPolicy(on_fail=OnFail.STOP)
+    assert policy.step(Done(), attempt, MIDDLE) == Step(Fate.COMPLETED)
+    assert policy.step(Done(b"r"), attempt, MIDDLE) == Step(Fate.COMPLETED, b"r")
+    assert policy.step(PutBack(front=True), attempt, MIDDLE) == Step(Fate.RELEASED, front=True)
+    step = Step(Fate.BURIED, b"why", gave_up=True)
+    assert policy.step(GiveUp(b"why"), attempt, MIDDLE) == step
 
 
-def test_a_long_reason_is_cut() -> None:
-    long = b"x" * (REASON_BYTES_MAX + 1)
-    for end in (Failure(long), GiveUp(long)):
-        data = RetryPolicy(retries=0).step(end, 1, MIDDLE).data
-        assert len(data or b"") == REASON_BYTES_MAX
+@pytest.mark.parametrize("end", [Failure, GiveUp])
+def test_a_long_reason_is_cut(end: type[Failure | GiveUp]) -> None:
+    reason = b"x" * (REASON_BYTES_MAX + 1)
+    data = RetryPolicy(retries=0).step(end(reason), 1, MIDDLE).data
+    assert len(data or b"") == REASON_BYTES_MAX
 
 
 @pytest.mark.parametrize(
