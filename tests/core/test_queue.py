@@ -281,12 +281,11 @@ def test_items_share_one_connection(raw: Redis) -> None:
 
         queue.add(b"data")
         before = made()
-        for act in ("complete", "release", "bury"):
-            for _ in range(3):
-                queue.add(b"data")
-                with queue.leased() as item:
-                    assert item is not None
-                    ACTS[act][0](item)
+        for act in ("complete", "release", "bury") * 3:
+            queue.add(b"data")
+            with queue.leased() as item:
+                assert item is not None
+                ACTS[act][0](item)
         next(queue.complete_many([b"1", b"2"]))
         queue.lengths()
         assert made() == before

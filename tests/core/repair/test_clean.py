@@ -244,13 +244,11 @@ class TestBuryAfter:
         assert actions == {**dict.fromkeys(rest, Repair.RETURNED), **buried}
         assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == sorted(rest)
         assert raw.exists(b"jobs:processing") == 0
-        guards = {
-            key: b"rwq-buried:returned %d times" % times
-            for item_id, times in ((b"full", 3), (b"more", 11))
-            for key in (queue.keys.lease(item_id), queue.keys.old_lease(item_id))
-        }
-        assert {key: raw.get(key) for key in guards} == guards
-        assert {raw.pttl(key) for key in guards} == {-1}
+        kinds = (queue.keys.lease, queue.keys.old_lease)
+        guards = [kind(item_id) for item_id in (b"full", b"more") for kind in kinds]
+        reasons = [b"rwq-buried:returned %d times" % times for times in (3, 3, 11, 11)]
+        assert raw.mget(guards) == reasons
+        assert [raw.pttl(key) for key in guards] == [-1] * 4
         entries = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
         assert {item_id for item_id, _ in entries} == {b"full", b"more"}
         assert all(began_ms <= at_ms < queue.now_ms() + 1 for _, at_ms in entries)
