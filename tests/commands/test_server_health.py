@@ -102,7 +102,7 @@ def near(start_server: StartServer) -> Iterator[Redis]:
     with start_server().client() as raw:
         fill(raw, 500)
         used = raw.info("memory")["used_memory"]
-        raw.config_set("maxmemory", round(used / 0.95))
+        raw.config_set("maxmemory", round(used / 0.91))
         yield raw
 
 
