@@ -9,7 +9,7 @@ from fakeredis._socket import FakeSocket
 # What has this in its name is skipped, for this reason.
 CANNOT = {
     "items/test_full_server.py": "fakeredis has no limit of memory",
-    "items/test_bulk.py": "its lists are long: fakeredis takes minutes",
+    "items/test_operation.py": "its lists are long: fakeredis takes minutes",
     "test_the_list_of_a_01_cleaner_goes": "fakeredis counts no calls",
     "test_data_of_another_length_are_never_read": "fakeredis counts no calls",
     "test_a_push_onto_any_queue_wakes_it": "fakeredis has no socket to wait on",
