@@ -190,7 +190,7 @@ def _moved_in_two_steps(
     return True, not other.has_ended
 
 
-@pytest.mark.parametrize("first", ["mv far", "mv far --force"])
+@pytest.mark.parametrize("first", ["mv far", pytest.param("mv far --force", marks=pytest.mark.ci)])
 @pytest.mark.parametrize(
     "kills",
     [
