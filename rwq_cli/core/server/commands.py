@@ -18,21 +18,10 @@ REFUSED = object()
 _READS = frozenset(
     (
         *("ACL", "CONFIG", "EVAL", "EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HKEYS", "HLEN"),
-        *(
-            "HMGET",
-            "HSCAN",
-            "HSTRLEN",
-            "INFO",
-            "LINDEX",
-            "LLEN",
-            "LPOS",
-            "LRANGE",
-            "MEMORY",
-            "MGET",
-        ),
-        *("OBJECT", "PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "XRANGE", "XREVRANGE"),
-        *("ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREVRANGE", "ZREVRANK"),
-        *("ZSCAN", "ZSCORE"),
+        *("HMGET", "HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MEMORY"),
+        *("MGET", "OBJECT", "PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "XRANGE"),
+        *("XREVRANGE", "ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREVRANGE"),
+        *("ZREVRANK", "ZSCAN", "ZSCORE"),
     )
 )
 
